@@ -49,7 +49,7 @@ SUITES = (
     "distributed",
 )
 # Commands with options of their own; most have no sides.
-ALONE = ("beyond_memory", "breakdown", "grading", "lazy", "persistent")
+ALONE = ("beyond_memory", "breakdown", "grading", "lazy", "persistent", "precision")
 GPU_SUITES = ("lstm", "captioning", "attention", "arnet", "decoding", "review", "pmnist")
 
 
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"some of {', '.join(SUITES)}; all if left out; or {', '.join(ALONE)} with its own options",
+        help=f"some of {', '.join(SUITES)}; all if left out; or one of {', '.join(ALONE)} with its options",
     )
     parser.add_argument(
         "--device", choices=("cpu", "gpu"), default="cpu", help=f"gpu: {', '.join(GPU_SUITES)} alone"
@@ -137,10 +137,7 @@ def _run(name: str, suite: ModuleType, options: argparse.Namespace, rows: list[R
 
     on_gpu = options.device == "gpu"
     plan = suite.GPU if on_gpu else Plan(suite.CASES, suite.SIDES, suite.TARGETS)
-    cases = [
-        (case, [side for side in plan.sides if side.split()[0] in (table.OURS, *targets)])
-        for case, targets in plan.targets.items()
-    ]
+    cases = [(case, plan.sides_of(case)) for case in plan.targets]
     results, first = [], len(rows)
     measured = (
         measure_on_gpu(name, cases, rounds=options.rounds)

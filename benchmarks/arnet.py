@@ -43,7 +43,9 @@ CASES = {
 SIDES = ("rnnlab", "predicted")
 TARGETS = {case: {"predicted": 1 / 1.15} for case in CASES}
 GPU = Plan(
-    CASES, ("rnnlab", "rnnlab graphs", "torch", "torch packed"), {case: {"torch": 3.0} for case in CASES}
+    CASES,
+    ("rnnlab", "rnnlab graphs", "rnnlab graphs tf32x3", "torch", "torch packed"),
+    {case: {"torch": 3.0} for case in CASES},
 )
 RECONSTRUCTION = 0.01
 
@@ -56,7 +58,7 @@ def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], object
     ours = side.startswith("rnnlab")
     options = {"reconstruction": RECONSTRUCTION, "reconstructor_dim": sizes.R} if ours else {}
     model = captioning.model(sizes.captions, captioning.weights(sizes.captions), **options)
-    step = training_step(model, features, captions, device=device, graphs=side.endswith("graphs"))
+    step = training_step(model, features, captions, device=device, graphs="graphs" in side)
     if ours:
         return step
     alone = lstm_with_projection(sizes, captions)

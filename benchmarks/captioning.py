@@ -54,7 +54,7 @@ TARGETS = {
 MEAN_TARGETS = {"torch": 1.2}
 GPU = Plan(
     CASES,
-    ("rnnlab", "rnnlab graphs", "torch", "torch packed", "torch.compile"),
+    ("rnnlab", "rnnlab graphs", "rnnlab graphs tf32x3", "torch", "torch packed", "torch.compile"),
     {case: {"torch": 1.5, "torch.compile": 1.0} for case in CASES},
 )
 DROPOUT = {"feature_dropout": 0.3, "word_dropout": 0.5, "output_dropout": 0.5}
@@ -64,7 +64,7 @@ def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], object
     """The step of one side, which returns its loss, or the product."""
     features, captions = batch(sizes)
     if side.startswith("rnnlab"):
-        graphs = side.endswith("graphs")
+        graphs = "graphs" in side
         return training_step(model(sizes, weights(sizes)), features, captions, device=device, graphs=graphs)
     if side.startswith("torch"):
         return torch_training_step(side, sizes, features, captions, device)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.table import OURS
+from benchmarks.table import OURS, precision_of
 
 _TURN = 0.2  # seconds
 _LEAST = 3  # runs in a turn, however long they take
@@ -28,6 +28,14 @@ class Plan(NamedTuple):
     cases: Mapping[str, Any]
     sides: Sequence[str]
     targets: Mapping[str, Mapping[str, float | None]]
+
+    def sides_of(self, case: str) -> list[str]:
+        """The sides of a case: ours have another precision only where the case has full precision."""
+        reduced = getattr(self.cases[case], "tf32", False)
+        names = OURS, *self.targets[case]
+        return [
+            side for side in self.sides if side.split()[0] in names and not (reduced and precision_of(side))
+        ]
 
 
 def no_device() -> str:
@@ -64,24 +72,24 @@ def about() -> str:
     return f"PyTorch {torch.__version__} with cuDNN {cudnn}; rnnlab on {ops.describe_gpu()}"
 
 
-def use_tf32(side: str, on: bool) -> None:
+def use_precision(side: str, tf32: bool) -> None:
     """Let a side's matrix products use TensorFloat-32, or not; called before it imports its library.
 
-    By default PyTorch's LSTM uses it and its other products do not.
+    By default PyTorch's LSTM uses it and its other products do not. One of our sides may name its precision.
     """
     if _is_ours(side):
-        os.environ["RNNLAB_MATMUL"] = "tf32" if on else "float32"
+        os.environ["RNNLAB_MATMUL"] = precision_of(side) or ("tf32" if tf32 else "float32")
         return
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = on
-    torch.backends.cudnn.allow_tf32 = on
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32 = tf32
 
 
 def begin(suite: ModuleType, side: str, case: str) -> tuple[Callable[[], object], Callable[..., float]]:
     """The work of a side, and the function that measures it."""
     sizes = suite.GPU.cases[case]
-    use_tf32(side, getattr(sizes, "tf32", False))
+    use_precision(side, getattr(sizes, "tf32", False))
     work, wait, unit = suite.prepare(side, sizes, "gpu"), _wait(side), getattr(suite, "PER_MILLISECOND", 1.0)
     return work, lambda work: unit * milliseconds(work, wait)
 

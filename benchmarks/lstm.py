@@ -56,7 +56,13 @@ _GPU_CASES = {
     )
     for tf32 in (False, True)
 }
-_OURS_ON_GPU = ("rnnlab", "rnnlab persistent", "rnnlab graphs", "rnnlab graphs persistent")
+_OURS_ON_GPU = (
+    "rnnlab",
+    "rnnlab persistent",
+    "rnnlab graphs",
+    "rnnlab graphs persistent",
+    "rnnlab graphs tf32x3",
+)
 GPU = Plan(
     _GPU_CASES,
     (*_OURS_ON_GPU, "torch", "torch time-first"),
@@ -88,7 +94,8 @@ def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], Any]:
         return gemm.prepare(side, flops(sizes, 4))
     x, h0, Wx, Wh, b, dh = arrays(sizes, 4)
     if side.startswith("rnnlab"):
-        os.environ["RNNLAB_PERSISTENT"] = str(int("persistent" in side))
+        ways = {"grid", "block"} & set(side.split())
+        os.environ["RNNLAB_PERSISTENT"] = ways.pop() if ways else str(int("persistent" in side))
         from rnnlab.layers import lstm_backward, lstm_forward
         from rnnlab.ops import ops_on
 

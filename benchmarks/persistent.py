@@ -1,9 +1,12 @@
 """``python -m benchmarks persistent``: where an LSTM is faster in one launch than step by step, on a GPU.
 
-For each number of rows N and of hidden units H it prints the time of forward and backward step by step over
-that in one launch: above 1, one launch is faster. Both are CUDA graphs, so that the host's time does not
-count; without graphs, one launch gains more. Sequences have 50 steps, and inputs of as many numbers as there
-are hidden units. ``rnnlab.ops.cuda.persistent.FASTER`` has what was measured.
+It measures a forward and a backward for each number of rows N and of hidden units H. A cell of the table has
+two ratios: the time step by step divided by the time of one launch, first with barriers
+(RNNLAB_PERSISTENT=grid), then with whole sequences in a block (RNNLAB_PERSISTENT=block). Above 1, one launch
+is faster; "-" means that the weight does not fit. All are CUDA graphs, so that the host's time does not
+count; without graphs, one launch gains more. Sequences have 50 steps, or as many as ``--steps`` says, and
+inputs of as many numbers as there are hidden units. ``FASTER`` and ``FASTER_IN_BLOCKS`` of
+``rnnlab.ops.cuda.persistent`` hold the sizes at which one launch was faster.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from rnnlab.cli.arguments import check_outputs, positive_integer
 STEPS = 50
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 UNITS = (128, 256, 384, 512, 640, 768, 896, 1024, 1280)
-_SIDES = ("rnnlab graphs", "rnnlab graphs persistent")
+WAYS = {"step by step": "", "barriers": "grid", "blocks": "block"}  # and the values of RNNLAB_PERSISTENT
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -34,6 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--rows", type=positive_integer, nargs="+", default=ROWS, help="values of N")
     parser.add_argument("--units", type=positive_integer, nargs="+", default=UNITS, help="values of H")
+    parser.add_argument("--steps", type=positive_integer, default=STEPS, help=f"of a sequence ({STEPS})")
     parser.add_argument("--rounds", type=positive_integer, default=3, help="turns of each way (3)")
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     parser.add_argument("--json", metavar="FILE", help="write the milliseconds")
@@ -49,32 +53,38 @@ def main(arguments: Sequence[str]) -> int:
 
     print(f"rnnlab on {ops.describe_gpu()}", flush=True)
     columns = "H", *(f"N={N}" for N in options.rows)
-    widths = (8, *(8 for _ in options.rows))
+    widths = (8, *(11 for _ in options.rows))
     print(table.head("H", markdown=options.markdown, columns=columns, widths=widths), flush=True)
     measured = []
     for H in options.units:
-        found = [measure(N, H, options.rounds) for N in options.rows]
-        cells = [str(H), *("" if fused is None else f"{apart / fused:.2f}" for apart, fused in found)]
+        found = [measure(N, options.steps, H, options.rounds) for N in options.rows]
+        cells = [str(H), *map(_cell, found)]
         print(table.line(cells, markdown=options.markdown, widths=widths), flush=True)
-        measured += [
-            {"N": N, "H": H, "step by step": apart, "one launch": fused}
-            for N, (apart, fused) in zip(options.rows, found, strict=True)
-        ]
+        measured += [{"N": N, "H": H, **times} for N, times in zip(options.rows, found, strict=True)]
     if options.json:
         Path(options.json).write_text(json.dumps(measured, indent=1) + "\n")
     return 0
 
 
-def measure(N: int, H: int, rounds: int) -> tuple[float, float | None]:
-    """The milliseconds step by step, and in one launch, if the weight fits."""
-    works = [prepare(side, Sizes(N, STEPS, H, H), "gpu") for side in _SIDES[: 1 + _fits(N, H)]]
+def measure(N: int, T: int, H: int, rounds: int) -> dict[str, float | None]:
+    """The milliseconds of each way, None where the weight does not fit."""
+    ways = {name: way for name, way in WAYS.items() if _fits(N, H, way)}
+    works = [prepare(f"rnnlab graphs {way}", Sizes(N, T, H, H), "gpu") for way in ways.values()]
     times = [[gpu.our_milliseconds(work) for work in works] for _ in range(rounds)]
-    typical = [median(each) for each in zip(*times, strict=True)]
-    return typical[0], typical[1] if len(typical) > 1 else None
+    typical = dict(zip(ways, map(median, zip(*times, strict=True)), strict=True))
+    return {name: typical.get(name) for name in WAYS}
 
 
-def _fits(N: int, H: int) -> bool:
+def _cell(times: dict[str, float | None]) -> str:
+    apart, *others = times.values()
+    assert apart is not None
+    return " ".join("-" if other is None else f"{apart / other:.2f}" for other in others)
+
+
+def _fits(N: int, H: int, way: str) -> bool:
     """Whether both directions fit into one launch."""
     from rnnlab.ops.cuda.persistent import layout_on
+    from rnnlab.ops.cuda.whole_sequences import whole_layout_on
 
-    return all(layout_on(0, N, H, 4, backward) is not None for backward in (False, True))
+    layouts = {"grid": layout_on, "block": whole_layout_on}
+    return not way or all(layouts[way](0, N, H, 4, backward) is not None for backward in (False, True))

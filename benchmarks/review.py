@@ -45,7 +45,11 @@ TARGETS: dict[str, dict[str, float | None]] = {
     "B=L=8": {"torch": 1.5},
 }
 _GPU_CASES = {case: CASES[case] for case in ("Review Net L=8", "B=L=4")}
-GPU = Plan(_GPU_CASES, (*SIDES, "rnnlab graphs"), {case: {"torch": 3.0} for case in _GPU_CASES})
+GPU = Plan(
+    _GPU_CASES,
+    (*SIDES, "rnnlab graphs", "rnnlab graphs tf32x3"),
+    {case: {"torch": 3.0} for case in _GPU_CASES},
+)
 FRESH = True
 ROUNDS = 3
 WARM_UPS = 2  # the first step makes the gradients and Adam's state
@@ -57,7 +61,7 @@ def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], float]
     """The step of one side, which returns its loss."""
     features, captions = attention.batch(sizes.model)
     if side.startswith("rnnlab"):
-        graphs = side.endswith("graphs")
+        graphs = "graphs" in side
         return training_step(model(sizes, weights(sizes)), features, captions, device=device, graphs=graphs)
     from benchmarks import torch_attention
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from benchmarks.turns import Result
 
 OURS = "rnnlab"
+PRECISIONS = ("tf32x3",)  # words in the names of our sides, whose rows stand apart
 
 
 class AtMost(float):
@@ -91,13 +92,21 @@ def summary(rows: Sequence[Row], *, markdown: bool) -> str:
     return "\n".join([*lines, f"\n{len(aimed)} targets, {missed} missed"])
 
 
+def precision_of(side: str) -> str:
+    """The precision of products that is in the name of a side, or nothing: that of the case."""
+    return next((word for word in side.split() if word in PRECISIONS), "")
+
+
 def rows(result: Result, targets: Mapping[str, float | None]) -> list[Row]:
-    """A case beside each rival."""
-    _, ours = result.best(OURS)
+    """A case beside each rival, and again for another precision of ours, without a target."""
     found = []
-    for name, target in targets.items():
-        rival, theirs = result.best(name)
-        found.append(Row(result.suite, result.case, result.unit, ours, rival, theirs, theirs / ours, target))
+    for precision in sorted(set(map(precision_of, result.measured))):
+        _, ours = result.best(OURS, precision)
+        case = f"{result.case}, rnnlab in {precision}" if precision else result.case
+        for name, target in targets.items():
+            rival, theirs = result.best(name)
+            least = None if precision else target
+            found.append(Row(result.suite, case, result.unit, ours, rival, theirs, theirs / ours, least))
     return found
 
 

@@ -38,6 +38,8 @@ from statistics import median
 from types import ModuleType
 from typing import NamedTuple, TypeVar
 
+from benchmarks.table import precision_of
+
 # PyTorch, MKL, NumPy's OpenBLAS, numba and rnnlab all take their number of threads from one of these.
 THREADS = (
     "OMP_NUM_THREADS",
@@ -61,10 +63,18 @@ class Result(NamedTuple):
     measured: dict[str, float]  # over the rounds, by side: the minimum, on a GPU the median
     rounds: dict[str, list[float]]  # what that is the minimum or median of
 
-    def best(self, name: str) -> tuple[str, float]:
-        """The side whose number is the least among those whose names start with this word, and the number."""
+    def best(self, name: str, precision: str = "") -> tuple[str, float]:
+        """The side whose number is the least, and the number.
+
+        It is one of those whose names start with this word and have that precision
+        (:func:`benchmarks.table.precision_of`).
+        """
         return min(
-            ((side, value) for side, value in self.measured.items() if side.split()[0] == name),
+            (
+                (side, value)
+                for side, value in self.measured.items()
+                if side.split()[0] == name and precision_of(side) == precision
+            ),
             key=lambda pair: pair[1],
         )
 

@@ -5,6 +5,9 @@ Length normalisation "power" and n-best lists follow Chen, Dong and Li (2016, se
 
 Each group of each source is a *beam*. There are B beams, each with K slots for partial sentences. The rows of
 the model's state are the slots of the active beams, beam by beam.
+
+On a GPU the sentences stay on the device, and the host does not wait for each step: it learns one step late
+which beams are over, so that each of these is advanced once more.
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.decoding.back_pointers import BackPointers
-from rnnlab.decoding.beam_step import BeamStep, beam_step, last_step
 from rnnlab.decoding.constraints import Constraints
 from rnnlab.decoding.search import (
     ROWS,
@@ -25,11 +27,13 @@ from rnnlab.decoding.search import (
     advanced,
     attention_of,
     check_count,
+    check_numbers,
     chunks,
     select,
 )
 from rnnlab.errors import InputError
-from rnnlab.ops import ops_for
+from rnnlab.ops import Primitives, device_of, ops_for
+from rnnlab.ops.beams import GOING, REFUSED, BeamRules, BeamStep
 from rnnlab.types import Array
 
 _LARGEST_NORM = 1e280  # a log-probability that is divided by it has all its digits
@@ -163,69 +167,108 @@ def _search(
     model: StepModel, sources: int, state: DecodingState, options: _Options
 ) -> list[list[Hypothesis]]:
     """Search for the sentences of a chunk of sources."""
-    K, groups, constraints, attention = options.size, options.groups, options.constraints, options.attention
+    groups, constraints, attention = options.groups, options.constraints, options.attention
     B = sources * groups
     if groups > 1:
         state = select(state, np.repeat(np.arange(sources), groups))
-    pointers = BackPointers(B, K, options.norms)
-    active = np.arange(B)  # (b,) the beams whose search has not ended
-    totals = np.zeros((B, 1))  # (b, slots) log-probability of each partial sentence
-    last = np.full(B, model.start_token)  # (b slots,)
+    pointers: BackPointers | None = None
+    active = np.arange(B)  # (b,) the beams of the state
+    last: Array = np.full(B, model.start_token)  # (b slots,)
+    unread: _Unread | None = None
     for t in range(constraints.max_length + 1):  # one more for <END> after the last word
         log_probs, state = advanced("beam_search", model, state, last)
-        b, slots = totals.shape
+        ops = ops_for(log_probs)
+        if pointers is None:
+            pointers = BackPointers(ops, B, options.size, options.norms)
+            step, late = pointers.start, device_of(log_probs) != "cpu"
+        slots = step.totals.shape[1]
         if attention is not None:
             weights = attention(state)
-            pointers.attend(active, weights.reshape(b, slots, weights.shape[1]))
+            pointers.attend(active, weights.reshape(active.size, slots, weights.shape[1]))
         history = pointers.history(active, slots, t) if constraints.no_repeat_ngram else None
-        log_probs = constraints.apply(log_probs, t, history).reshape(b, slots, -1)
-        if t < constraints.max_length:
-            step = _step(totals, log_probs, model.end_token, active, pointers.num_ended[active], options)
-        else:
-            step = last_step(totals, log_probs, model.end_token)
-
-        best = step.totals.max(axis=1)
-        extended = best > -np.inf
-        pointers.end(active, t, step)
-        pointers.extend(active, t, step, extended)
-        # log-probabilities only decrease, and norms[-1] is the largest divisor
-        worst = pointers.scores[active, min(options.n_best, K) - 1]
-        can_improve = best / options.norms[-1] > worst
-        unfinished = np.flatnonzero(extended & can_improve & (pointers.num_ended[active] < K))
-        if not unfinished.size:
+        log_probs = constraints.apply(log_probs, t, history)
+        places = None
+        if unread is not None:
+            places = unread.going()
+            active = active[places]
+        if not active.size:
+            unread = None
             break
-        rows = unfinished[:, None] * slots + step.parents[unfinished]
-        state = select(state, rows.reshape(-1))
-        active, totals, last = active[unfinished], step.totals[unfinished], step.words[unfinished].reshape(-1)
-    return pointers.hypotheses(groups, options.n_best)
+        step = _step(ops, log_probs, step, pointers, t, active, places, options)
+        unread = _Unread(ops, step)
+        if not late:
+            places, unread = unread.going(), None
+            step, active = _only(step, places), active[places]
+        if t == constraints.max_length or not active.size:
+            break
+        state, last = select(state, step.rows.reshape(-1)), step.words.reshape(-1)
+    if unread is not None:
+        unread.going()
+    return [] if pointers is None else pointers.hypotheses(groups, options.n_best)
+
+
+class _Unread:
+    """The status of the beams after a step, to be read when the device has come to it."""
+
+    def __init__(self, ops: Primitives, step: BeamStep) -> None:
+        self._ops, self._step, self._status = ops, step, ops.fetch(step.status)
+
+    def going(self) -> Array:
+        """The places of the beams whose search goes on.
+
+        Raises
+        ------
+        ValueError
+            If log-probabilities are NaN or too large.
+        """
+        status = self._status()
+        if (status == REFUSED).any():
+            check_numbers("beam_search", self._ops.asnumpy(self._step.largest))
+        return np.flatnonzero(status == GOING)
+
+
+def _only(step: BeamStep, places: Array) -> BeamStep:
+    """Some of the beams."""
+    if places.size == len(step.beams):
+        return step
+    return BeamStep(*(each[places] for each in step))
 
 
 def _step(
-    totals: Array,
+    ops: Primitives,
     log_probs: Array,
-    end_token: int,
+    before: BeamStep,
+    pointers: BackPointers,
+    t: int,
     active: Array,
-    num_ended: Array,
+    places: Array | None,
     options: _Options,
 ) -> BeamStep:
     """The continuations of all active beams. Groups are searched in order, with penalties of earlier ones."""
-    K, groups = options.size, options.groups
-    if groups == 1:
-        return beam_step(totals, log_probs, K, end_token)
-    log_probs = ops_for(log_probs).asnumpy(log_probs)
-    sources = active // groups
+    norms, constraints = options.norms, options.constraints
+    rules = BeamRules(
+        constraints.end_token, t, t == constraints.max_length, norms[t], norms[-1], options.n_best
+    )
+    given = log_probs, before, pointers.found, pointers.of(t), rules
+    if places is not None and places.size == len(before.beams):
+        places = None
+    if options.groups == 1:
+        return ops.beam_step(*given, None if places is None else ops.asarray(places))
+    places = np.arange(active.size) if places is None else places
+    sources = active // options.groups
     chosen = np.zeros(
-        (sources[-1] + 1, log_probs.shape[2]), log_probs.dtype
+        (sources[-1] + 1, log_probs.shape[1]), log_probs.dtype
     )  # how many groups chose each word at this step
     parts, order = [], []
-    for group in range(groups):
-        rows = np.flatnonzero(active % groups == group)
-        penalty = options.diversity * chosen[sources[rows]]
-        part = beam_step(totals[rows], log_probs[rows], K, end_token, penalty)
-        full = num_ended[rows] + (part.ended > -np.inf).sum(axis=1) >= K  # the search of these ends
-        beam, slot = np.nonzero((part.totals > -np.inf) & ~full[:, None])
-        np.add.at(chosen, (sources[rows][beam], part.words[beam, slot]), 1)
+    for group in range(options.groups):
+        own = np.flatnonzero(active % options.groups == group)
+        penalty = ops.asarray(options.diversity * chosen[sources[own]])
+        part = ops.beam_step(*given, ops.asarray(places[own]), penalty)
+        totals, words, counts = map(ops.asnumpy, (part.totals, part.words, pointers.found.counts))
+        full = counts[active[own]] >= options.size  # the search of these ends
+        beam, slot = np.nonzero((totals > -np.inf) & ~full[:, None])
+        np.add.at(chosen, (sources[own][beam], words[beam, slot]), 1)
         parts.append(part)
-        order.append(rows)
-    back = np.argsort(np.concatenate(order))
-    return BeamStep(*(np.concatenate(arrays)[back] for arrays in zip(*parts, strict=True)))
+        order.append(own)
+    back = ops.asarray(np.argsort(np.concatenate(order)))
+    return BeamStep(*(ops.concatenate(arrays)[back] for arrays in zip(*parts, strict=True)))

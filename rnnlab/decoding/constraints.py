@@ -69,6 +69,7 @@ class Constraints:
             raise InputError(
                 f"{function}: forbid holds <END> ({model.end_token}), without which no sentence can end"
             )
+        self._never: dict[tuple[str, bool], Array] = {}  # by library and whether <END> is among them
 
     def apply(self, log_probs: Array, length: int, history: Array | None) -> Array:
         """The log-probabilities, with minus infinity for tokens that are not allowed.
@@ -98,14 +99,17 @@ class Constraints:
             )
         if self.forbid and self.forbid[-1] >= V:
             raise InputError(f"{self.function}: forbid holds {self.forbid[-1]}, the vocabulary has {V} words")
-        never = self.forbid + [self.end_token] * (length < self.min_length)
+        short = length < self.min_length
+        never = self.forbid + [self.end_token] * short
         repeats = history is not None and 0 < self.no_repeat_ngram <= length
         if not never and not repeats:
             return log_probs
         if self._copies:
             log_probs = log_probs.copy()
         if never:
-            log_probs[:, ops.asarray(never)] = -np.inf
+            if (ops.__name__, short) not in self._never:  # a copy to a GPU takes as long as the assignment
+                self._never[ops.__name__, short] = ops.asarray(never)
+            log_probs[:, self._never[ops.__name__, short]] = -np.inf
         if repeats:
             rows, words = repeated(history, self.no_repeat_ngram)
             log_probs[ops.asarray(rows), ops.asarray(words)] = -np.inf

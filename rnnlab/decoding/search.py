@@ -5,7 +5,8 @@ A search sees a model only through
     state = model.start(source)                            one row of state for each row of source
     log_probs, state = model.advance(state, tokens)        (N, V) for the next token, given the last one, (N,)
 
-and the tokens ``model.start_token`` and ``model.end_token``. A model that attends to its source may offer
+and the tokens ``model.start_token`` and ``model.end_token``. The argument ``tokens`` is a NumPy array, or one
+of the library of the log-probabilities. A model that attends to its source may offer
 
     weights = model.attention(state)                       (N, L), those of the step that gave this state
 
@@ -24,6 +25,7 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import device_of, ops_for
+from rnnlab.ops.beams import LARGEST
 from rnnlab.types import Array
 
 DecodingState = Any
@@ -31,7 +33,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # A search advances at most this many rows at a time, so that memory is bounded: scores (1024, V) on a CPU.
 ROWS = 1024
-_ROUNDING = 1e-2  # of a sum of log-probabilities in single precision
 TIMES_ON_GPU = 8  # there a step costs the host about the same, however many rows it has
 
 
@@ -46,7 +47,10 @@ class StepModel(Protocol):
         ...
 
     def advance(self, state: DecodingState, tokens: Array) -> tuple[Array, DecodingState]:
-        """Log-probabilities (N, V) of the token after ``tokens`` (N,), and the state after ``tokens``."""
+        """Log-probabilities (N, V) of the token after ``tokens`` (N,), and the state after ``tokens``.
+
+        The first tokens are a NumPy array. On a GPU, all later ones of a beam search are CuPy arrays.
+        """
         ...
 
 
@@ -110,10 +114,12 @@ class Hypothesis(NamedTuple):
 
 
 def select(state: DecodingState, rows: Array) -> DecodingState:
-    """The rows ``rows`` of a state, in that order."""
+    """The rows ``rows`` of a state, in that order; they may be on its device or in the host's memory."""
     if isinstance(state, tuple):
         return tuple(select(part, rows) for part in state)
-    return state[ops_for(state).asarray(rows)] if hasattr(state, "shape") else state
+    if not hasattr(state, "shape"):
+        return state
+    return state[ops_for(rows).asnumpy(rows) if device_of(state) == "cpu" else ops_for(state).asarray(rows)]
 
 
 def num_rows(state: DecodingState) -> int:
@@ -218,7 +224,7 @@ def check_numbers(function: str, chosen: Array) -> None:
     ValueError
         If one is NaN, or more than 0 by more than rounding.
     """
-    if (chosen <= _ROUNDING).all():
+    if (chosen <= LARGEST).all():
         return
     if np.isnan(chosen).any():
         raise InputError(f"{function}: the model's log-probabilities hold NaN")

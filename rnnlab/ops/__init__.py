@@ -16,10 +16,11 @@ Environment variables:
 - RNNLAB_NUM_THREADS: the number of threads on the CPU (:mod:`rnnlab.ops.threads`).
 - RNNLAB_STRICT: with "1", arrays of a layout that a compiled kernel does not take raise TypeError. Without it
   NumPy takes them, which is slower.
-- RNNLAB_MATMUL: the precision of float32 products, "float32", the default, "tf32", which is for a GPU, or
-  "bfloat16" (:mod:`rnnlab.ops.precision`). :func:`describe_products` names that in use.
+- RNNLAB_MATMUL: the precision of float32 products, "float32", the default, "tf32" or "tf32x3", which are for
+  a GPU, or "bfloat16" (:mod:`rnnlab.ops.precision`). :func:`describe_products` names that in use.
 - RNNLAB_PERSISTENT: "1" runs all steps of an LSTM in one launch wherever its weight fits on the chip of the
-  GPU, "0" never does. Unset, the table of :mod:`rnnlab.ops.cuda.persistent` decides.
+  GPU, "0" never does; "block" and "grid" ask for one of the two ways. Unset, the tables of
+  :mod:`rnnlab.ops.cuda.persistent` decide.
 """
 
 from __future__ import annotations
@@ -159,13 +160,18 @@ def describe_products(device: str = "cpu") -> str:
         return f"products of float32: bfloat16 factors, by {instructions}"
     if asked == "bfloat16":
         return f"products of float32: full precision ('bfloat16' is asked for, but {lacking})"
-    if asked == "tf32":
-        return "products of float32: full precision ('tf32' is asked for, which is for a GPU)"
+    if asked in ("tf32", "tf32x3"):
+        return f"products of float32: full precision ({asked!r} is asked for, which is for a GPU)"
     available = "" if lacking else f" (RNNLAB_MATMUL=bfloat16: by {instructions})"
     return f"products of float32: full precision{available}"
 
 
-_ON_GPU = {"float32": "full precision", "tf32": "TF32 factors", "bfloat16": "bfloat16 factors"}
+_ON_GPU = {
+    "float32": "full precision",
+    "tf32": "TF32 factors",
+    "tf32x3": "factors of two TF32 numbers in large products",
+    "bfloat16": "bfloat16 factors",
+}
 
 
 def describe_on(device: str) -> list[str]:

@@ -17,12 +17,13 @@ Conventions, unless a docstring says otherwise:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rnnlab.ops.beams import BeamRules, BeamStep, Found
 from rnnlab.ops.step_masks import StepMasks
 from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array, Shape
@@ -52,6 +53,12 @@ class Primitives(Protocol):
 
     def asnumpy(self, x: Array) -> Array:
         """The array in the host's memory; waits for the device."""
+
+    def fetch(self, x: Array) -> Callable[[], Array]:
+        """A function that returns the array in the host's memory, once the work up to this call is done.
+
+        Work that follows this call is not waited for; it leaves x unchanged.
+        """
 
     def indices(self, x: Array) -> Array:
         """Integers of any width, in any library's array, as the primitives take them."""
@@ -155,6 +162,57 @@ class Primitives(Protocol):
 
         Each row of ``words`` lists columns, -1 for none; one that is listed twice counts once. ``dscores``
         gets the gradient of each row's loss times ``scale``.
+        """
+
+    # ------------------------------------------------------------ beam search
+
+    def beam_step(
+        self,
+        log_probs: Array,
+        before: BeamStep,
+        found: Found,
+        pointers: Array,
+        rules: BeamRules,
+        places: Array | None = None,
+        penalty: Array | None = None,
+    ) -> BeamStep:
+        """Continue the partial sentences of each beam by a token.
+
+        The K best continuations are chosen; of equals, the first word of the first sentence. Those of them by
+        <END> are finished sentences, and the K best others are the next partial sentences. Beams whose
+        ``status`` is not GOING get empty slots.
+
+        Parameters
+        ----------
+        log_probs : (b0 S, V)
+            Of the next token, for each slot of each beam of ``before``.
+        before : BeamStep
+            b0 beams with S slots.
+        found : Found
+            Updated.
+        pointers : (2, B, K) int64
+            Gets the words of the beams of this step, and the slots of the sentences that they continue.
+        rules : BeamRules
+        places : (b,) int64, optional
+            The beams that are continued, by their places in ``before``; all by default.
+        penalty : (b, V), optional
+            Subtracted from the log-probabilities for the ranking alone; that of <END> is zero.
+
+        Returns
+        -------
+        BeamStep
+            b beams with K slots.
+        """
+
+    def beam_words(self, pointers: Array, beams: Array, lengths: Array, slots: Array) -> tuple[Array, Array]:
+        """Follow the pointers (T, 2, B, K) of M sentences back from their slots after the last word.
+
+        Returns
+        -------
+        words : (M, T) int64
+            Zero past the end of a sentence.
+        path : (M, T + 1) int64
+            The slot after 0, 1, ... words; past the end of a sentence its last slot.
         """
 
     # ------------------------------------------------------------ recurrent steps

@@ -2,6 +2,8 @@
 
 - "float32": the default.
 - "tf32": a GPU rounds the factors to 10 bits of mantissa. On the CPU it is float32.
+- "tf32x3": a GPU splits each factor of a large product into two numbers of 10 bits and adds up three of their
+  products. Errors are of the order of float32's (:mod:`rnnlab.ops.cuda.factors`). On the CPU it is float32.
 - "bfloat16": the factors are rounded to bfloat16, to nearest even, which leaves 7 bits.
 
 Products of two numbers, their sums and the results are float32 in each case, and so are parameters,
@@ -29,7 +31,7 @@ def _checked(name: str, asked: str) -> MatmulName:
     for known in get_args(MatmulName):
         if asked == known:
             return known
-    raise InputError(f"{name} is {asked!r}, expected 'float32', 'tf32' or 'bfloat16'")
+    raise InputError(f"{name} is {asked!r}, expected 'float32', 'tf32', 'tf32x3' or 'bfloat16'")
 
 
 @functools.cache
@@ -46,7 +48,7 @@ def products_precision() -> MatmulName:
     Raises
     ------
     ValueError
-        If RNNLAB_MATMUL is none of the three.
+        If RNNLAB_MATMUL is none of these.
     """
     return _of_block.get() or _of_process()
 
@@ -58,7 +60,7 @@ def products_in(matmul: MatmulName) -> Iterator[None]:
     Parameters
     ----------
     matmul : str
-        "float32", "tf32" or "bfloat16".
+        "float32", "tf32", "tf32x3" or "bfloat16".
 
     Raises
     ------

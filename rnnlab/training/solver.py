@@ -130,9 +130,9 @@ class Solver:
         with ``scheduled_sampling``, several ranks, or an update rule that is not built in. If left out, steps
         are graphs wherever they can be, if the classes of the model and of its cell are the library's.
     matmul : str, optional
-        Precision of matrix products of float32 in training, validation and callbacks: "float32", "tf32" or
-        "bfloat16" (:mod:`rnnlab.ops.precision`); that of the process, RNNLAB_MATMUL, if left out. It is saved
-        with the run.
+        Precision of matrix products of float32 in training, validation and callbacks: "float32", "tf32",
+        "tf32x3" or "bfloat16" (:mod:`rnnlab.ops.precision`); that of the process, RNNLAB_MATMUL, if left out.
+        It is saved with the run.
     clip_norm : float, optional
         Scale a gradient of a larger Euclidean norm down to it.
     clip_value : float, optional

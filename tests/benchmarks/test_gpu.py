@@ -71,6 +71,18 @@ def test_a_suite_has_what_the_command_needs(suite):
     assert all({"rnnlab", *targets} == names for targets in suite.GPU.targets.values())
 
 
+def test_another_precision_of_ours_is_for_cases_of_full_precision():
+    for suite in TINY:
+        for case, sizes in suite.GPU.cases.items():
+            sides = suite.GPU.sides_of(case)
+            assert sides == [
+                side
+                for side in suite.GPU.sides
+                if not (getattr(sizes, "tf32", False) and side.endswith("tf32x3"))
+            ]
+            assert any(side.endswith("tf32x3") for side in sides) != getattr(sizes, "tf32", False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("suite", "case", "side"), SIDES)
 def test_the_sides_compute_the_same(simulated, suite, case, side):
@@ -139,10 +151,12 @@ def test_precision(monkeypatch):
     before = [flag.allow_tf32 for flag in flags]
     try:
         for on in (True, False):
-            gpu.use_tf32("torch time-first", on)
+            gpu.use_precision("torch time-first", on)
             assert [flag.allow_tf32 for flag in flags] == [on, on]
-            gpu.use_tf32("rnnlab 100", on)
+            gpu.use_precision("rnnlab 100", on)
             assert os.environ["RNNLAB_MATMUL"] == ("tf32" if on else "float32")
+            gpu.use_precision("rnnlab graphs tf32x3", on)
+            assert os.environ["RNNLAB_MATMUL"] == "tf32x3"
     finally:
         for flag, value in zip(flags, before, strict=True):
             flag.allow_tf32 = value

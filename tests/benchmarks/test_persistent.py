@@ -14,40 +14,40 @@ def _short(monkeypatch):
     monkeypatch.setenv("RNNLAB_PERSISTENT", "0")  # prepare sets it
 
 
-def test_ratios_and_a_size_that_does_not_fit(simulated, monkeypatch, tmp_path, capsys):
+def test_ratios_and_sizes_that_do_not_fit(simulated, monkeypatch, tmp_path, capsys):
     cuda = importlib.import_module("rnnlab.ops.cuda.persistent")
     cuda.layout_on.cache_clear()
     monkeypatch.setattr(cuda, "_limits", lambda device: (4, 4000))
-    in_one = {}  # whether a work launches all steps together
+    took = {"lstm_forward": 3.0, "lstm_steps_forward": 2.0, "lstm_sequences_forward": 1.0}
+    works = {}  # the kernel that each launches
 
     def prepare(*arguments):
-        before = simulated.launches["lstm_steps_forward"]
+        before = simulated.launches.copy()
         work = lstm.prepare(*arguments)
-        in_one[work] = simulated.launches["lstm_steps_forward"] > before
+        (works[work],) = set(took) & set(simulated.launches - before)
         return work
 
     def milliseconds(work):
         work()
-        return 1.0 if in_one[work] else 3.0
+        return took[works[work]]
 
     monkeypatch.setattr(persistent, "prepare", prepare)
     monkeypatch.setattr(gpu, "our_milliseconds", milliseconds)
     file = tmp_path / "times.json"
-    assert (
-        persistent.main(["--rows", "1", "3", "--units", "4", "40", "--rounds", "2", "--json", str(file)]) == 0
-    )
+    arguments = ["--rows", "1", "3", "--units", "4", "40", "130", "--rounds", "2", "--json", str(file)]
+    assert persistent.main(arguments) == 0
     cuda.layout_on.cache_clear()
     assert [line.split() for line in capsys.readouterr().out.splitlines()[2:]] == [
         ["H", "N=1", "N=3"],
-        ["4", "3.00", "3.00"],
-        ["40"],
+        ["4", "1.50", "3.00", "1.50", "3.00"],
+        ["40", "-", "3.00", "-", "3.00"],
+        ["130", "-", "-", "-", "-"],
     ]
     assert json.loads(file.read_text()) == [
-        {"N": N, "H": H, "step by step": 3.0, "one launch": one}
-        for H, one in ((4, 1.0), (40, None))
+        {"N": N, "H": H, "step by step": 3.0, "barriers": barriers, "blocks": blocks}
+        for H, barriers, blocks in ((4, 2.0, 1.0), (40, None, 1.0), (130, None, None))
         for N in (1, 3)
     ]
-    assert list(in_one.values()) == [False, True, False, True, False, False]
 
 
 def test_without_a_gpu(monkeypatch, capsys):

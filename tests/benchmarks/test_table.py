@@ -77,6 +77,15 @@ def test_the_fastest_rival_counts():
     assert sgemm.met is False
 
 
+def test_another_precision_of_ours_has_rows_of_its_own():
+    measured = {"rnnlab": 10.0, "rnnlab graphs": 8.0, "rnnlab graphs tf32x3": 5.0, "torch": 12.0}
+    result = Result("lstm", "N=1", "ms", measured, {})
+    assert table.rows(result, {"torch": 1.2}) == [
+        Row("lstm", "N=1", "ms", 8.0, "torch", 12.0, 1.5, 1.2),
+        Row("lstm", "N=1, rnnlab in tf32x3", "ms", 5.0, "torch", 12.0, 2.4, None),
+    ]
+
+
 @pytest.mark.parametrize(
     ("target", "met", "text"),
     [

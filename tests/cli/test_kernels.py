@@ -19,10 +19,11 @@ def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
         assert capsys.readouterr().out.splitlines() == [*shown, said]
 
 
-def test_the_precision_of_products_is_shown(capsys):
-    with products_in("tf32"):
+@pytest.mark.parametrize("matmul", ["tf32", "tf32x3"])
+def test_the_precision_of_products_is_shown(capsys, matmul):
+    with products_in(matmul):
         assert cli.main(["kernels"]) == 0
-    line = "products of float32: full precision ('tf32' is asked for, which is for a GPU)"
+    line = f"products of float32: full precision ({matmul!r} is asked for, which is for a GPU)"
     assert line in capsys.readouterr().out.splitlines()
 
 

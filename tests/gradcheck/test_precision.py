@@ -30,7 +30,7 @@ CHECKS = {
 }
 
 
-@pytest.mark.parametrize("matmul", ["tf32", "bfloat16"])
+@pytest.mark.parametrize("matmul", ["tf32", "tf32x3", "bfloat16"])
 @pytest.mark.parametrize("function", CHECKS)
 def test_a_check_names_itself_and_the_precision(function, matmul):
     message = (

@@ -2,6 +2,7 @@
 
 import ast
 import ctypes
+import importlib
 import importlib.util
 import re
 from pathlib import Path
@@ -10,13 +11,15 @@ import numpy as np
 import pytest
 
 import rnnlab.ops
-from rnnlab.ops.cuda_source import FILES, kernel_parameters, kernel_source
+from rnnlab.ops.cuda_source import FILES, SEQUENCES, kernel_parameters, kernel_source
 
 from ..simulated_cupy.kernels import parse
 
 FOLDER = Path(rnnlab.ops.__file__).parent
 SOURCE = kernel_source()
-KERNELS = re.findall(r"^(?:BLOCK_|GRID_)?KERNEL\((\w+)\)", SOURCE, re.MULTILINE)
+KERNEL = re.compile(r"^(?:BLOCK_|GRID_)?KERNEL\((\w+)\)", re.MULTILINE)
+OF_SEQUENCES = KERNEL.findall(kernel_source(SEQUENCES))
+KERNELS = KERNEL.findall(SOURCE) + OF_SEQUENCES
 # NVRTC itself says so of sm_70, which it still compiles for.
 OLD = "nvrtc: warning: Architectures prior to "
 
@@ -96,7 +99,29 @@ def launched():
 def test_kernels_compile(nvrtc, architecture, real):
     options = f"--gpu-architecture=compute_{architecture}", f"-DREAL={real}", "-std=c++17"
     ptx = compiled(nvrtc, SOURCE, *options)
-    assert sorted(re.findall(r"\.entry (\w+)\(", ptx)) == sorted(KERNELS)
+    assert sorted(re.findall(r"\.entry (\w+)\(", ptx)) == sorted(set(KERNELS) - set(OF_SEQUENCES))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quads", [4, 8])
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_kernels_of_whole_sequences_spill_no_registers(nvrtc, rows, quads, simulated):
+    whole = importlib.import_module("rnnlab.ops.cuda.whole_sequences")
+    held = min(whole.HELD[4][rows], 4 * quads)
+    constants = f"-DBLOCK_ROWS={rows}", f"-DQUADS={quads}", f"-DHELD={held}", "-DREAL=float"
+    options = "--gpu-architecture=sm_90", "-std=c++17", "-ftz=true", "--ptxas-options=-v"
+    with pytest.raises(CompileError) as caught:  # that there is a log
+        compiled(nvrtc, kernel_source(SEQUENCES), *constants, *options)
+    assert re.findall(r"(\d+) bytes spill stores", str(caught.value)) == ["0", "0"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("real", ["float", "double"])
+@pytest.mark.parametrize("architecture", [70, 80, 90])
+def test_kernels_of_whole_sequences_compile(nvrtc, architecture, real):
+    options = f"--gpu-architecture=compute_{architecture}", f"-DREAL={real}", "-std=c++17"
+    ptx = compiled(nvrtc, kernel_source(SEQUENCES), *options, "-DBLOCK_ROWS=2", "-DQUADS=4", "-DHELD=8")
+    assert sorted(re.findall(r"\.entry (\w+)\(", ptx)) == sorted(OF_SEQUENCES)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +147,8 @@ def test_arguments_are_converted_to_the_types_that_kernels_declare(real):
     """As another reader of the source finds them: that of the stand-in for CuPy."""
     kinds = {"Size": np.int64, "Seed": np.uint64, "unsigned": np.uint32, "double": np.float64}
     kinds["REAL"] = {"float": np.float32, "double": np.float64}[real]
-    found, declared = kernel_parameters(), parse(SOURCE, (f"-DREAL={real}",))
+    source = SOURCE + kernel_source(SEQUENCES)
+    found, declared = kernel_parameters(), parse(source, (f"-DREAL={real}",))
     assert set(found) == set(declared) == set(KERNELS)
     for name, (_, parameters) in declared.items():
         assert ["*" if each.pointer else each.dtype for each in parameters] == [
@@ -131,7 +157,7 @@ def test_arguments_are_converted_to_the_types_that_kernels_declare(real):
 
 
 def test_every_file_is_compiled():
-    assert sorted(FILES) == sorted(path.name for path in FOLDER.glob("cuda/kernels/*.cu"))
+    assert sorted({*FILES, *SEQUENCES}) == sorted(path.name for path in FOLDER.glob("cuda/kernels/*.cu"))
     assert FILES[0] == "common.cu"
 
 

@@ -138,7 +138,12 @@ def test_what_computes_on_a_gpu_is_described(device):
 
 @pytest.mark.parametrize(
     ("matmul", "factors"),
-    [("float32", "full precision"), ("tf32", "TF32 factors"), ("bfloat16", "bfloat16 factors")],
+    [
+        ("float32", "full precision"),
+        ("tf32", "TF32 factors"),
+        ("tf32x3", "factors of two TF32 numbers in large products"),
+        ("bfloat16", "bfloat16 factors"),
+    ],
 )
 def test_products_on_a_gpu_are_described(matmul, factors):
     with products_in(matmul):

@@ -22,7 +22,7 @@ def in_a_process(code, monkeypatch, value=None):
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(None, "float32"), ("", "float32"), ("tf32", "tf32"), ("bfloat16", "bfloat16")],
+    [(None, "float32"), ("", "float32"), ("tf32", "tf32"), ("tf32x3", "tf32x3"), ("bfloat16", "bfloat16")],
 )
 def test_the_environment_variable(value, expected, monkeypatch):
     assert in_a_process(SHOWN, monkeypatch, value).stdout == f"{expected}\n"
@@ -30,7 +30,7 @@ def test_the_environment_variable(value, expected, monkeypatch):
 
 def test_a_bad_name_in_the_environment(monkeypatch):
     found = in_a_process(SHOWN, monkeypatch, "TF32")
-    assert "RNNLAB_MATMUL is 'TF32', expected 'float32', 'tf32' or 'bfloat16'" in found.stderr
+    assert "RNNLAB_MATMUL is 'TF32', expected 'float32', 'tf32', 'tf32x3' or 'bfloat16'" in found.stderr
 
 
 def test_it_is_read_at_the_first_use(monkeypatch):
@@ -87,7 +87,9 @@ def test_other_threads_are_not_concerned():
 def test_a_bad_name():
     before = products_precision()
     with (
-        pytest.raises(InputError, match="matmul is 'half', expected 'float32', 'tf32' or 'bfloat16'"),
+        pytest.raises(
+            InputError, match="matmul is 'half', expected 'float32', 'tf32', 'tf32x3' or 'bfloat16'"
+        ),
         products_in("half"),
     ):
         pass

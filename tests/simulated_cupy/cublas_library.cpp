@@ -107,14 +107,12 @@ bool within_memory(const Matrix& matrix, int rows, int columns, int batch) {
     return first + last * itemsize <= found->first + found->second && first % itemsize == 0;
 }
 
-cublasStatus_t execute(const Product& p) {
-    int rows_a = p.transposed_a ? p.k : p.m, columns_a = p.transposed_a ? p.m : p.k;
-    int rows_b = p.transposed_b ? p.n : p.k, columns_b = p.transposed_b ? p.k : p.n;
-    if (!within_memory(p.A, rows_a, columns_a, p.batch) || !within_memory(p.B, rows_b, columns_b, p.batch) ||
-        !within_memory(p.C, p.m, p.n, p.batch))
-        return CUBLAS_STATUS_EXECUTION_FAILED;
+// C = alpha A B + beta C, where the sums are numbers of type Sum, each addition rounded to nearest.
+template <class Sum>
+void compute(const Product& p) {
     bool tf32 = p.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && p.A.type == CUDA_R_32F;
-    std::vector<double> a(static_cast<size_t>(p.m) * p.k), total(p.m);
+    std::vector<double> a(static_cast<size_t>(p.m) * p.k);
+    std::vector<Sum> total(p.m);
     for (int index = 0; index < p.batch; ++index) {
         for (int j = 0; j < p.k; ++j)
             for (int i = 0; i < p.m; ++i) {
@@ -123,14 +121,14 @@ cublasStatus_t execute(const Product& p) {
                 a[static_cast<size_t>(j) * p.m + i] = tf32 ? round_to_tf32(value) : value;
             }
         for (int column = 0; column < p.n; ++column) {
-            total.assign(p.m, 0.0);
+            total.assign(p.m, Sum(0));
             for (int j = 0; j < p.k; ++j) {
                 size_t place = p.transposed_b ? column + static_cast<size_t>(j) * p.B.ld
                                               : j + static_cast<size_t>(column) * p.B.ld;
                 double factor = load(p.B, index * p.B.stride + place);
                 if (tf32) factor = round_to_tf32(factor);
                 const double* from = &a[static_cast<size_t>(j) * p.m];
-                for (int i = 0; i < p.m; ++i) total[i] += from[i] * factor;
+                for (int i = 0; i < p.m; ++i) total[i] = static_cast<Sum>(total[i] + from[i] * factor);
             }
             for (int i = 0; i < p.m; ++i) {
                 size_t place = index * p.C.stride + i + static_cast<size_t>(column) * p.C.ld;
@@ -139,6 +137,16 @@ cublasStatus_t execute(const Product& p) {
             }
         }
     }
+}
+
+cublasStatus_t execute(const Product& p) {
+    int rows_a = p.transposed_a ? p.k : p.m, columns_a = p.transposed_a ? p.m : p.k;
+    int rows_b = p.transposed_b ? p.n : p.k, columns_b = p.transposed_b ? p.k : p.n;
+    if (!within_memory(p.A, rows_a, columns_a, p.batch) || !within_memory(p.B, rows_b, columns_b, p.batch) ||
+        !within_memory(p.C, p.m, p.n, p.batch))
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (p.compute == CUBLAS_COMPUTE_64F) compute<double>(p);
+    else compute<float>(p);
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -462,6 +462,12 @@ inline unsigned __float_as_uint(float value) {
     return bits;
 }
 
+inline float __uint_as_float(unsigned bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 inline int __any_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) != 0; }
 inline int __all_sync(unsigned mask, int vote) { return __ballot_sync(mask, !vote) == 0; }
 

@@ -1,6 +1,7 @@
 """Training on a GPU, or CuPy's stand-in: as on the CPU, and from the same checkpoints."""
 
 import gc
+import importlib
 
 import numpy as np
 import pytest
@@ -107,14 +108,13 @@ def parameters_of(solver, cupy):
     return cupy.asnumpy(solver.model.params.flat)
 
 
-@pytest.mark.parametrize("asked", ["0", "1"])
-def test_kernels_of_our_own_are_launched(asked, simulated, monkeypatch):
+@pytest.mark.parametrize(("asked", "cell"), [("0", "lstm"), ("grid", "lstm_steps"), ("1", "lstm_sequences")])
+def test_kernels_of_our_own_are_launched(asked, cell, simulated, monkeypatch):
     monkeypatch.setenv("RNNLAB_PERSISTENT", asked)
     data = make_data()
     solver = Solver(new_model(data), data, device="gpu", **OPTIONS)
     simulated.launches.clear()
     solver.train()
-    cell = {"0": {"lstm_forward", "lstm_backward"}, "1": {"lstm_steps_forward", "lstm_steps_backward"}}[asked]
     others = {
         "softmax_cross_entropy",
         "embedding_gradient",
@@ -124,7 +124,7 @@ def test_kernels_of_our_own_are_launched(asked, simulated, monkeypatch):
         "sum_of_squares",
         "adamw",
     }
-    assert cell | others <= set(simulated.launches)
+    assert {f"{cell}_forward", f"{cell}_backward"} | others <= set(simulated.launches)
 
 
 @pytest.mark.parametrize("graphs", [False, True])
@@ -136,6 +136,19 @@ def test_products_in_bfloat16(graphs, device):
         losses.append(solver.loss_history)
     assert losses[0] != losses[1]
     np.testing.assert_allclose(*losses, rtol=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("graphs", [False, True])
+def test_products_of_split_factors(graphs, device, monkeypatch):
+    cublas = importlib.import_module("rnnlab.ops.cuda.cublas")
+    monkeypatch.setattr(cublas, "split_is_faster", lambda *sizes: True)
+    data, losses = make_data(), []
+    for matmul in ("float32", "tf32x3"):
+        solver = Solver(make_model(data), data, device="gpu", graphs=graphs, matmul=matmul, **OPTIONS)
+        solver.train()
+        losses.append(solver.loss_history)
+    np.testing.assert_allclose(*losses, rtol=1e-5)
 
 
 @pytest.mark.gpu

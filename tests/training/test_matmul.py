@@ -77,7 +77,8 @@ def test_losses_are_close_and_not_the_same(plain_numpy):
 
 def test_what_is_unchanged_on_a_cpu(plain_numpy):
     full = trained("float32")
-    assert trained("tf32").loss_history == full.loss_history
+    for matmul in ("tf32", "tf32x3"):
+        assert trained(matmul).loss_history == full.loss_history
     double = trained("float32", dtype=np.float64)
     assert trained("bfloat16", dtype=np.float64).loss_history == double.loss_history
 
@@ -141,7 +142,7 @@ def test_a_run_of_an_earlier_version_has_that_of_the_process(make_model, data, t
 
 
 def test_a_bad_name(model, data):
-    message = "Solver: matmul is 'bf16', expected one of 'float32', 'tf32', 'bfloat16'"
+    message = "Solver: matmul is 'bf16', expected one of 'float32', 'tf32', 'tf32x3', 'bfloat16'"
     with pytest.raises(InputError, match=message):
         Solver(model, data, matmul="bf16", **OPTIONS)
 

@@ -159,7 +159,7 @@ def test_a_weight_of_a_loss_that_is_not_valid(device):
         solver.train()
 
 
-@pytest.mark.parametrize("asked", ["0", "1"])
+@pytest.mark.parametrize("asked", ["0", "grid", "block"])
 def test_all_steps_of_an_lstm_in_one_launch_or_not(asked, device, monkeypatch):
     plain = trained(*MODELS["classifier"])
     monkeypatch.setenv("RNNLAB_PERSISTENT", asked)

@@ -100,7 +100,8 @@ class Packing(NamedTuple):
         rank[order] = np.arange(N)
         alive = (real[:, None] > np.arange(int(real.max(initial=0)))).sum(axis=0)  # (longest,) n_t
         offsets = np.concatenate([[0], np.cumsum(alive)])
-        source = np.concatenate([order[:n] * T + t for t, n in enumerate(alive)] or [order[:0]])
+        by_step = order * T + np.arange(alive.size)[:, None]  # (longest, N)
+        source = by_step[np.arange(N) < alive[:, None]]
         last = np.minimum(np.arange(T), real[:, None] - 1)  # (N, T) step of the state at t, -1: h0
         starts = np.concatenate([[0], N + offsets])  # initial states, then a block for each step
         ends = last[:, -1] if T else np.full(N, -1)

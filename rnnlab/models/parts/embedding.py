@@ -46,8 +46,13 @@ class WordEmbedding:
         return words, (looked_up, dropped)
 
     def look_up(self, params: Parameters, tokens: Array) -> tuple[Array, WordEmbeddingCache | None]:
-        """Tokens (N,) to word vectors (N, W) without dropout, for a decoder's step, which needs both."""
-        return word_embedding_forward(tokens, params[self._name])
+        """Tokens (N,) to word vectors (N, W) without dropout, for a decoder's step, which needs both.
+
+        Tokens on a GPU must be in range, as a search's are: they are columns of the model's scores. A check
+        would wait for the device.
+        """
+        on_gpu = hasattr(tokens, "__cuda_array_interface__")
+        return word_embedding_forward(tokens, params[self._name], checked=on_gpu)
 
     def backward(self, dwords: Array, cache: Any, grads: Parameters) -> Array:
         """Add the gradient of the matrix; return that of the word vectors before dropout, (N, T, W)."""

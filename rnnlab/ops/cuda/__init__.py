@@ -18,6 +18,7 @@ from rnnlab.ops.cuda.arrays import (
     clear,
     concatenate,
     empty,
+    fetch,
     indices,
     prefetch,
     put,
@@ -31,6 +32,10 @@ from rnnlab.ops.cuda.attention import (
     attention_memory_gradient,
     dot_attention_backward,
     dot_attention_forward,
+)
+from rnnlab.ops.cuda.beams import (
+    beam_step,
+    beam_words,
 )
 from rnnlab.ops.cuda.cells import (
     gru_candidate_backward,
@@ -116,6 +121,8 @@ __all__ = [
     "asarray",
     "asnumpy",
     "attention_memory_gradient",
+    "beam_step",
+    "beam_words",
     "clear",
     "clip_values",
     "concatenate",
@@ -127,6 +134,7 @@ __all__ = [
     "dropout_mask",
     "embedding_gradient",
     "empty",
+    "fetch",
     "first_non_finite",
     "flush_subnormals",
     "gru_candidate_backward",

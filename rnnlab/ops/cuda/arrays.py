@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cupy as cp
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.ops.cuda.checks import checked
-from rnnlab.ops.cuda.graphs import copied, uploaded
+from rnnlab.ops.cuda.graphs import copied, fetched, uploaded
 from rnnlab.ops.cuda.launch import check_contiguous, each, stride
 from rnnlab.types import Array, Shape
 
@@ -30,6 +31,12 @@ def asarray(x: Any, dtype: DTypeLike | None = None) -> Array:
 
 def asnumpy(x: Array) -> Array:
     return cp.asnumpy(x)
+
+
+def fetch(x: Array) -> Callable[[], Array]:
+    computed = cp.cuda.Event(disable_timing=True)
+    computed.record()
+    return lambda: fetched(x, computed)
 
 
 def indices(x: Array) -> Array:

@@ -5,8 +5,9 @@ graphs. Our handle has a workspace from the start, so that a product allocates n
 the same bits every time. Matrices are read in place.
 
 The precision of float32 products is :func:`~rnnlab.ops.precision.products_precision` at the call: with "tf32"
-cuBLAS rounds the factors to 10 bits of mantissa, with "bfloat16" they are stored with 7. A CUDA graph has the
-precision of its capture.
+cuBLAS rounds the factors to 10 bits of mantissa, with "bfloat16" they are stored with 7, and with "tf32x3"
+each factor of a large product is split into two numbers of 10 bits (:mod:`rnnlab.ops.cuda.factors`). A CUDA
+graph has the precision of its capture.
 """
 
 from __future__ import annotations
@@ -15,44 +16,36 @@ import ctypes
 import functools
 import threading
 import weakref
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import cupy as cp
-import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
-from rnnlab.ops.cuda.launch import check_device, each
+from rnnlab.ops.cuda.factors import Prepacked, Prepared, place, rounded, split, split_is_faster, summed
+from rnnlab.ops.cuda.launch import check_device
 from rnnlab.ops.precision import products_precision
 from rnnlab.options import MatmulName
 from rnnlab.types import Array
 
-__all__ = ["Rounded", "batched", "gemm", "handles", "rounded"]
+__all__ = ["batched", "gemm", "handles"]
 
-# Constants of cuBLAS: data types, compute types, the choice of an algorithm, and its largest integer.
+# Constants of cuBLAS: data types, compute types, and the choice of an algorithm.
 _FLOAT32, _FLOAT64, _BFLOAT16 = 0, 1, 14
 _IN_FLOAT32, _IN_FLOAT64, _IN_TF32 = 68, 70, 77
 _ANY_ALGORITHM = -1
-_LARGEST = 2**31 - 1
 
 _REALS = {"f": ctypes.c_float, "d": ctypes.c_double}
-
-
-class Rounded(NamedTuple):
-    """A float32 matrix, or several, in bfloat16, as :func:`gemm` and :func:`batched` accept it."""
-
-    bits: Array  # uint16, (lines, length) or (matrices, lines, length), C-contiguous
-    by_columns: bool  # whether the lines are columns
-    shape: tuple[int, ...]
-    dtype: np.dtype = np.dtype(np.float32)  # before rounding
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
+_TYPES = {"f": _FLOAT32, "d": _FLOAT64}
+_FLOAT32_BYTES = 4
 
 
 def gemm(
-    x: Array | Rounded, w: Array | Rounded, out: Array, beta: float = 0.0, matmul: MatmulName | None = None
+    x: Array | Prepared,
+    w: Array | Prepared | Prepacked,
+    out: Array,
+    beta: float = 0.0,
+    matmul: MatmulName | None = None,
 ) -> None:
     """out = x w + beta out, (M, K) (K, N) -> (M, N), all float32 or all float64.
 
@@ -80,25 +73,30 @@ def gemm(
     if not K:
         _scale(out, beta)
         return
-    kind, way, x, w = _prepared(dtype, matmul or products_precision(), x, w)
-    first, first_by_columns, first_step, _ = _place(x, "x")
-    second, second_by_columns, second_step, _ = _place(w, "w")
-    result, by_columns, step, _ = _place(out, "out")
-    handle, one, scale = _handle(out, kind), _scalar(dtype, 1.0), _scalar(dtype, beta)
-    if by_columns:  # the layout of cuBLAS
-        factors = (
-            not first_by_columns, not second_by_columns, M, N, K,
-            ctypes.addressof(one), first, kind, first_step, second, kind, second_step,
-        )  # fmt: skip
-    else:  # out^T = w^T x^T
-        factors = (
-            second_by_columns, first_by_columns, N, M, K,
-            ctypes.addressof(one), second, kind, second_step, first, kind, first_step,
-        )  # fmt: skip
-    result_of = ctypes.addressof(scale), result, _TYPES[dtype], step, way, _ANY_ALGORITHM
-    status = handle.library.cublasGemmEx(handle.pointer, *factors, *result_of)
-    if status:
-        handle.fail("cublasGemmEx", status)
+    handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, beta)
+    kind, way, x, w, sums = _prepared(handle, dtype, matmul or products_precision(), x, w)
+    first, first_by_columns, first_step, _ = place(x, "x")
+    second, second_by_columns, second_step, _ = place(w, "w")
+    result, by_columns, step, _ = place(out, "out")
+    for start, length in sums:
+        if start:
+            scale = one
+        from_x = first + _FLOAT32_BYTES * start * (first_step if first_by_columns else 1)
+        from_w = second + _FLOAT32_BYTES * start * (1 if second_by_columns else second_step)
+        if by_columns:  # the layout of cuBLAS
+            factors = (
+                not first_by_columns, not second_by_columns, M, N, length,
+                ctypes.addressof(one), from_x, kind, first_step, from_w, kind, second_step,
+            )  # fmt: skip
+        else:  # out^T = w^T x^T
+            factors = (
+                second_by_columns, first_by_columns, N, M, length,
+                ctypes.addressof(one), from_w, kind, second_step, from_x, kind, first_step,
+            )  # fmt: skip
+        result_of = ctypes.addressof(scale), result, _TYPES[dtype], step, way, _ANY_ALGORITHM
+        status = handle.library.cublasGemmEx(handle.pointer, *factors, *result_of)
+        if status:
+            handle.fail("cublasGemmEx", status)
 
 
 def batched(x: Array, w: Array, matmul: MatmulName | None = None) -> Array:
@@ -119,78 +117,53 @@ def batched(x: Array, w: Array, matmul: MatmulName | None = None) -> Array:
     if not K:
         out.fill(0)
         return out
-    kind, way, x, w = _prepared(dtype, matmul or products_precision(), x, w)
-    first, first_by_columns, first_step, first_apart = _place(x, "x")
-    second, second_by_columns, second_step, second_apart = _place(w, "w")
-    handle, one, zero = _handle(out, kind), _scalar(dtype, 1.0), _scalar(dtype, 0.0)
-    status = handle.library.cublasGemmStridedBatchedEx(  # out^T = w^T x^T
-        handle.pointer, second_by_columns, first_by_columns, N, M, K, ctypes.addressof(one),
-        second, kind, second_step, second_apart, first, kind, first_step, first_apart,
-        ctypes.addressof(zero), out.data.ptr, _TYPES[dtype], N, M * N, B, way, _ANY_ALGORITHM,
-    )  # fmt: skip
-    if status:
-        handle.fail("cublasGemmStridedBatchedEx", status)
+    handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, 0.0)
+    kind, way, x, w, sums = _prepared(handle, dtype, matmul or products_precision(), x, w, B)
+    first, first_by_columns, first_step, first_apart = place(x, "x")
+    second, second_by_columns, second_step, second_apart = place(w, "w")
+    for start, length in sums:
+        if start:
+            scale = one
+        from_x = first + _FLOAT32_BYTES * start * (first_step if first_by_columns else 1)
+        from_w = second + _FLOAT32_BYTES * start * (1 if second_by_columns else second_step)
+        status = handle.library.cublasGemmStridedBatchedEx(  # out^T = w^T x^T
+            handle.pointer, second_by_columns, first_by_columns, N, M, length, ctypes.addressof(one),
+            from_w, kind, second_step, second_apart, from_x, kind, first_step, first_apart,
+            ctypes.addressof(scale), out.data.ptr, _TYPES[dtype], N, M * N, B, way, _ANY_ALGORITHM,
+        )  # fmt: skip
+        if status:
+            handle.fail("cublasGemmStridedBatchedEx", status)
     return out
 
 
-def rounded(x: Array) -> Rounded:
-    """Round a float32 matrix, or several, to bfloat16, to nearest even; NaN stays NaN."""
-    _, by_columns, step, apart = _place(x, "x")
-    rows, columns = x.shape[-2:]
-    lines, length = (columns, rows) if by_columns else (rows, columns)
-    bits = cp.empty((*x.shape[:-2], lines, length), np.uint16)
-    matrices = x.shape[0] if x.ndim == 3 else 1
-    each("to_bfloat16", bits.size, x, x, bits, matrices, lines, length, apart, step)
-    return Rounded(bits, by_columns, x.shape)
-
-
-_TYPES = {"f": _FLOAT32, "d": _FLOAT64}
-
-
-def _dtype_of(x: Array, w: Array, *out: Array) -> str:
+def _dtype_of(x: Any, w: Any, *out: Array) -> str:
     dtype = x.dtype.char
     if dtype in _TYPES and w.dtype.char == dtype and (not out or out[0].dtype.char == dtype):
-        return dtype
+        return str(dtype)
     names = ", ".join(str(array.dtype) for array in (x, w, *out))
     raise InputTypeError(f"x w: the arrays are {names}, expected all float32 or all float64")
 
 
-def _prepared(dtype: str, matmul: MatmulName, x: Array, w: Array) -> tuple[int, int, Any, Any]:
-    """The data type and the compute type for cuBLAS, and the factors."""
-    if dtype == "d":
-        return _FLOAT64, _IN_FLOAT64, x, w
-    if matmul == "bfloat16" or isinstance(w, Rounded) or isinstance(x, Rounded):
-        x, w = (m if isinstance(m, Rounded) else rounded(m) for m in (x, w))
-        return _BFLOAT16, _IN_FLOAT32, x, w
-    return _FLOAT32, _IN_TF32 if matmul == "tf32" else _IN_FLOAT32, x, w
+def _prepared(
+    handle: _Handle, dtype: str, matmul: MatmulName, x: Any, w: Any, matrices: int = 1
+) -> tuple[int, int, Any, Any, Sequence[tuple[int, int]]]:
+    """The data type and the compute type for cuBLAS, the factors, and the parts of the sum, a call each.
 
-
-def _place(array: Array | Rounded, name: str) -> tuple[int, bool, int, int]:
-    """The layout of a matrix, or of several.
-
-    Returns the pointer, whether the columns rather than the rows are contiguous, and the number of elements
-    from one line to the next and from one matrix to the next.
+    A part is a start and a length; the sum of split factors may have several.
     """
-    if isinstance(array, Rounded):
-        lines, length = array.bits.shape[-2:]
-        apart = lines * length if array.ndim == 3 and array.shape[0] > 1 else 0
-        return array.bits.data.ptr, array.by_columns, length, apart
-    shape, strides, itemsize = array.shape, array.strides, array.itemsize
-    (rows, columns), (down, across) = shape[-2:], strides[-2:]
-    apart = strides[0] // itemsize if len(shape) == 3 and shape[0] > 1 else 0
-    if rows <= _LARGEST and columns <= _LARGEST and apart >= 0:
-        if across == itemsize or columns == 1:
-            step = down // itemsize if rows > 1 else columns
-            if columns <= step <= _LARGEST:
-                return array.data.ptr, False, step, apart
-        if down == itemsize or rows == 1:
-            step = across // itemsize if columns > 1 else rows
-            if rows <= step <= _LARGEST:
-                return array.data.ptr, True, step, apart
-    raise InputError(
-        f"x w: {name} has shape {shape} and strides {strides} for elements of {itemsize} bytes, "
-        f"expected contiguous rows or columns that do not overlap, at most {_LARGEST} long: copy it first"
-    )
+    K, prepacked = x.shape[-1], isinstance(w, Prepacked)
+    whole = w.weight if prepacked else w
+    if dtype == "d":
+        return _FLOAT64, _IN_FLOAT64, x, whole, ((0, K),)
+    if matmul == "bfloat16" or isinstance(whole, Prepared) or isinstance(x, Prepared):
+        handle.check_bfloat16()
+        x, whole = (m if isinstance(m, Prepared) else rounded(m) for m in (x, whole))
+        return _BFLOAT16, _IN_FLOAT32, x, whole, ((0, K),)
+    if matmul == "tf32x3" and handle.has_tf32:
+        sizes = matrices, x.shape[-2], K, w.shape[-1]
+        if split_is_faster(*sizes, (x.size, whole.size), prepacked):
+            return _FLOAT32, _IN_TF32, split(x, "x"), w.split if prepacked else split(w, "w"), summed(K)
+    return _FLOAT32, _IN_TF32 if matmul == "tf32" else _IN_FLOAT32, x, whole, ((0, K),)
 
 
 def _scale(out: Array, beta: float) -> None:
@@ -218,13 +191,14 @@ class _Handle:
 
     def __init__(self, device: int) -> None:
         self.library = _library()
-        self.capability = int(cp.cuda.Device(device).compute_capability)
+        self._device = device
+        self._capability = int(cp.cuda.Device(device).compute_capability)
         pointer = ctypes.c_void_p()
         self._check("cublasCreate", self.library.cublasCreate_v2(ctypes.byref(pointer)))
         self.pointer = pointer.value
         # At exit the driver may already be unloaded.
         weakref.finalize(self, _destroy, self.library, pointer, device).atexit = False
-        self._size = (32 if self.capability >= 90 else 4) << 20  # bytes, as NVIDIA recommends
+        self._size = (32 if self._capability >= 90 else 4) << 20  # bytes, as NVIDIA recommends
         self._workspace = cp.cuda.alloc(self._size)
         self._stream: int | None = None
 
@@ -236,6 +210,19 @@ class _Handle:
             workspace = self._workspace.ptr, self._size
             self._check("cublasSetWorkspace", self.library.cublasSetWorkspace_v2(self.pointer, *workspace))
             self._stream = stream
+
+    @property
+    def has_tf32(self) -> bool:
+        """Whether the device multiplies TensorFloat-32."""
+        return self._capability >= 80
+
+    def check_bfloat16(self) -> None:
+        """Raise ValueError if the device does not multiply bfloat16."""
+        if self._capability < 80:
+            raise InputError(
+                f"matmul or RNNLAB_MATMUL is 'bfloat16', which needs a GPU of compute capability 8.0, and "
+                f"gpu:{self._device} has {self._capability / 10}: expected 'float32'"
+            )
 
     def fail(self, function: str, status: int) -> None:
         """Raise RuntimeError with the name of a status of cuBLAS."""
@@ -249,22 +236,14 @@ class _Handle:
 _local = threading.local()
 
 
-def _handle(out: Array, kind: int) -> _Handle:
-    """The handle of this thread, on the current stream of the device that the result is on.
-
-    ``kind`` is the data type of the factors.
-    """
+def _handle(out: Array) -> _Handle:
+    """The handle of this thread, on the current stream of the device that the result is on."""
     device = check_device(out, "x w")
     try:
-        handle = _local.handles[device]
+        handle: _Handle = _local.handles[device]
     except (AttributeError, KeyError):
         handle = _Handle(device)
         vars(_local).setdefault("handles", {})[device] = handle
-    if kind == _BFLOAT16 and handle.capability < 80:
-        raise InputError(
-            f"matmul or RNNLAB_MATMUL is 'bfloat16', which needs a GPU of compute capability 8.0, and "
-            f"gpu:{device} has {handle.capability / 10}: expected 'float32'"
-        )
     handle.use(cp.cuda.get_current_stream().ptr)
     return handle
 

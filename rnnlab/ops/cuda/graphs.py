@@ -22,7 +22,17 @@ import numpy as np
 from rnnlab.ops.cuda.cublas import handles
 from rnnlab.types import Array
 
-__all__ = ["AHEAD", "Graph", "GraphMemory", "Seed", "copied", "graph_numbers", "graph_seeds", "uploaded"]
+__all__ = [
+    "AHEAD",
+    "Graph",
+    "GraphMemory",
+    "Seed",
+    "copied",
+    "fetched",
+    "graph_numbers",
+    "graph_seeds",
+    "uploaded",
+]
 _CAPACITY = 4096  # parameters of 8 bytes
 AHEAD = 4  # launches that the host may be ahead of the device
 
@@ -154,6 +164,16 @@ def copied(x: np.ndarray, device: Any) -> Array:
     """Copy to a device through pinned memory on a stream for copies, and wait for this copy alone."""
     with device, _copying(device.id) as stream:
         copy = cp.asarray(x, order="C")  # CuPy sends NumPy's arrays through pinned memory
+        stream.synchronize()
+    return copy
+
+
+def fetched(x: Array, computed: Any) -> np.ndarray:
+    """Copy to the host on a stream for copies, once an event is over, and wait for this copy alone."""
+    with cp.cuda.Device(x.device.id):
+        stream = _copying(x.device.id)
+        stream.wait_event(computed)
+        copy = x.get(stream=stream)
         stream.synchronize()
     return copy
 

@@ -14,7 +14,7 @@ import cupy as cp
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.ops.cuda_source import kernel_parameters, kernel_source
+from rnnlab.ops.cuda_source import FILES, SEQUENCES, kernel_parameters, kernel_source
 from rnnlab.types import Array
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "by_rows",
     "check_contiguous",
     "check_device",
+    "compiled_dtype",
     "each",
     "launch",
     "stride",
@@ -36,15 +37,26 @@ _SHARED = 48 * 1024  # bytes of shared memory that a block has without asking
 _INTEGERS = {"Size": np.int64, "Seed": np.uint64, "unsigned": np.uint32}  # of parameters
 
 
+_compiled: list[str] = []  # dtypes of the kernels in FILES
+
+
 @functools.cache
-def _module(dtype: str) -> Any:
+def _module(dtype: str, constants: tuple[str, ...]) -> Any:
     real = {"float32": "float", "float64": "double"}[dtype]
-    return cp.RawModule(code=kernel_source(), options=(f"-DREAL={real}", "--std=c++17"))
+    if not constants:
+        _compiled.append(dtype)
+    code = kernel_source(SEQUENCES if constants else FILES)
+    return cp.RawModule(code=code, options=(f"-DREAL={real}", *constants, "--std=c++17"))
+
+
+def compiled_dtype() -> np.dtype:
+    """A dtype that the kernels are compiled for already, for a kernel without floating-point numbers."""
+    return np.dtype(_compiled[0] if _compiled else np.float32)
 
 
 @functools.cache
-def _kernel(name: str, dtype: str) -> Any:
-    return _module(dtype).get_function(name)
+def _kernel(name: str, dtype: str, constants: tuple[str, ...] = ()) -> Any:
+    return _module(dtype, constants).get_function(name)
 
 
 @functools.cache
@@ -67,11 +79,12 @@ def _conversion(name: str, kind: str, dtype: str) -> Callable[[Any], Any]:
 
 
 @functools.cache
-def _allow_shared(name: str, dtype: str, device: int) -> None:
+def _allow_shared(name: str, dtype: str, constants: tuple[str, ...], device: int) -> int:
     """Let the blocks of a kernel have all the shared memory that there is, for all threads at once."""
-    most = cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
-    kernel = _kernel(name, dtype)
-    kernel.max_dynamic_shared_size_bytes = most - kernel.shared_size_bytes
+    kernel = _kernel(name, dtype, constants)
+    most = cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"] - kernel.shared_size_bytes
+    kernel.max_dynamic_shared_size_bytes = most
+    return int(most)
 
 
 @functools.cache
@@ -90,6 +103,7 @@ def launch(
     arguments: tuple[Any, ...],
     shared: int = 0,
     cooperative: bool = False,
+    constants: tuple[str, ...] = (),
 ) -> None:
     """Launch a kernel compiled for a dtype, with an array as its first argument.
 
@@ -108,19 +122,25 @@ def launch(
         Bytes of dynamic shared memory per block.
     cooperative : bool
         All blocks run at once, as a GRID_KERNEL requires.
+    constants : tuple of str
+        Definitions for the compiler, of a kernel in :data:`~rnnlab.ops.cuda_source.SEQUENCES`.
 
     Raises
     ------
     RuntimeError
         If the first array is on another device than the one in use, or a cooperative launch has more blocks
         than run at once.
+    ValueError
+        If a block needs more shared memory than the device has.
     """
     device, kind = check_device(arguments[0], name), dtype.name
     conversions = _conversions(name, kind)
     values = tuple([convert(value) for convert, value in zip(conversions, arguments, strict=True)])
-    kernel = _kernel(name, kind)
-    if shared > _SHARED:
-        _allow_shared(name, kind, device)
+    kernel = _kernel(name, kind, constants)
+    if shared > _SHARED and shared > (most := _allow_shared(name, kind, constants, device)):
+        raise InputError(
+            f"{name}: a block needs {shared:,} bytes of shared memory, gpu:{device} has {most:,}"
+        )
     if not cooperative:
         kernel((blocks,), (threads,), values, shared_mem=shared)
         return

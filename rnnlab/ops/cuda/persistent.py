@@ -1,13 +1,17 @@
-"""All steps of an LSTM in one launch, if its recurrent weight fits into shared memory.
+"""All steps of an LSTM in one launch, if its recurrent weight fits on the chip.
 
-Step by step, a sequence takes several launches a step, each of which reads the recurrent weight again. In one
-launch every block holds its share of the weight in shared memory for all steps of a chunk, with a barrier of
-the blocks that work on the same rows after each step: ``lstm_steps_forward`` and ``_backward`` in
-``lstm_steps.cu`` (persistent RNNs, Diamos et al. 2016).
+Step by step, a sequence takes several launches a step, each of which reads the recurrent weight again. One
+launch keeps the weight on the chip for all steps of a chunk (persistent RNNs, Diamos et al. 2016), in one of
+two ways:
 
-The environment variable RNNLAB_PERSISTENT, "1" or "0", asks for one launch wherever it fits, or nowhere.
-Unset, :data:`FASTER` decides. Products in bfloat16 are always computed step by step. One launch does not
-round the factors of products to TensorFloat-32.
+- whole sequences in a block, which holds the whole weight: see :mod:`rnnlab.ops.cuda.whole_sequences`;
+- units in a block: it holds its share of the weight in shared memory, with a barrier of the blocks that work
+  on the same rows after each step: ``lstm_steps_forward`` and ``_backward`` in ``lstm_steps.cu``.
+
+The environment variable RNNLAB_PERSISTENT asks for one of them: "0" for steps one by one, "1" for one launch
+wherever it fits, "block" for whole sequences in a block alone and "grid" for barriers alone, each wherever it
+fits. Unset, :data:`FASTER_IN_BLOCKS` and :data:`FASTER` decide. Products in bfloat16 are always computed step
+by step. One launch does not round the factors of products to TensorFloat-32, nor does it split them.
 """
 
 from __future__ import annotations
@@ -21,16 +25,21 @@ import cupy as cp
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.ops.cuda.cublas import Rounded
+from rnnlab.ops.cuda import whole_sequences
+from rnnlab.ops.cuda.factors import unprepared
 from rnnlab.ops.cuda.graphs import uploaded
 from rnnlab.ops.cuda.launch import WARP, check_contiguous, launch
 from rnnlab.ops.cuda.products import affine_into
+from rnnlab.ops.cuda.whole_sequences import WholeLayout, whole_layout_on
 from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array
 
-__all__ = ["FASTER", "Layout", "layout_for", "lstm_in_one_launch"]
-# Where one launch is used: the least and the most rows, and the most hidden units, as measured on an NVIDIA
-# H100 by ``python -m benchmarks persistent``; float64 was not measured.
+__all__ = ["FASTER", "FASTER_IN_BLOCKS", "Layout", "layout_for", "lstm_in_one_launch"]
+# Where whole sequences in a block are used: the most rows for each multiprocessor, and the most hidden units.
+# Nowhere, until ``python -m benchmarks persistent`` has measured them on a GPU.
+FASTER_IN_BLOCKS: dict[str, tuple[int, int]] = {}
+# Where barriers are used otherwise: the least and the most rows, and the most hidden units, as measured on an
+# NVIDIA H100 by ``python -m benchmarks persistent``; float64 was not measured.
 FASTER: dict[str, tuple[tuple[int, int, int], ...]] = {
     "float32": ((2, 16, 1024), (2, 64, 512), (1, 128, 256), (1, 256, 128))
 }
@@ -117,14 +126,18 @@ def lstm_in_one_launch(
         steps: Steps,
         inputs: StepInputs | None = None,
     ) -> None:
-        layout = _choose(steps, h, Wh, backward=False)
+        weight = unprepared(Wh)
+        layout = _choose(steps, h, weight, backward=False)
         if layout is None:
             step_by_step(gates, Wh, h, c, tanh_c, steps, inputs)
             return
         if inputs is not None:
             affine_into(*inputs, gates[steps.rows])
+        if isinstance(layout, WholeLayout):
+            whole_sequences.forward(layout, steps, gates, h, c, tanh_c, weight)
+            return
         check_contiguous(gates, h, c, tanh_c)
-        _launch("lstm_steps_forward", layout, steps, h, gates, h, c, tanh_c, weight=Wh)
+        _launch("lstm_steps_forward", layout, steps, h, gates, h, c, tanh_c, weight=weight)
 
     @functools.wraps(step_by_step_backward)
     def lstm_steps_backward(
@@ -138,37 +151,54 @@ def lstm_in_one_launch(
         to_h: Array,
         steps: Steps,
     ) -> None:
-        layout = _choose(steps, c, to_h, backward=True)
+        weight = unprepared(to_h)
+        layout = _choose(steps, c, weight, backward=True)
         if layout is None:
             step_by_step_backward(dh, dstate, dcell, gates, c, tanh_c, da, to_h, steps)
             return
+        if isinstance(layout, WholeLayout):
+            whole_sequences.backward(layout, steps, dh, dstate, dcell, gates, c, tanh_c, da, weight)
+            return
         check_contiguous(dh, dstate, dcell, gates, c, tanh_c, da)
-        _launch("lstm_steps_backward", layout, steps, c, dh, dstate, dcell, gates, c, tanh_c, da, weight=to_h)
+        _launch(
+            "lstm_steps_backward", layout, steps, c, dh, dstate, dcell, gates, c, tanh_c, da, weight=weight
+        )
 
     return lstm_steps_forward, lstm_steps_backward
 
 
 def _asked() -> str:
     asked = os.environ.get("RNNLAB_PERSISTENT", "")
-    if asked not in ("", "0", "1"):
-        raise InputError(f"RNNLAB_PERSISTENT is {asked!r}, expected '0' or '1'")
+    if asked not in ("", "0", "1", "block", "grid"):
+        raise InputError(f"RNNLAB_PERSISTENT is {asked!r}, expected '0', '1', 'block' or 'grid'")
     return asked
 
 
 _asked()  # an invalid value is reported at import
 
 
-def _choose(steps: Steps, states: Array, weight: Array | Rounded, backward: bool) -> Layout | None:
+def _choose(steps: Steps, states: Array, weight: Array | None, backward: bool) -> WholeLayout | Layout | None:
     """The layout of one launch, or None to go step by step."""
     asked = _asked()
     H = states.shape[1]
-    if asked == "0" or not isinstance(steps, Steps) or not steps or not H or isinstance(weight, Rounded):
+    if asked == "0" or not isinstance(steps, Steps) or not steps or not H or weight is None:
         return None
-    N = int(steps.table[0, 3])
-    table = FASTER.get(states.dtype.name, ())
+    N, device, dtype = int(steps.table[0, 3]), cp.cuda.runtime.getDevice(), states.dtype.name
+    if asked != "grid" and (asked or _faster_in_blocks(device, N, H, dtype)):
+        whole = whole_layout_on(device, N, H, states.itemsize, backward)
+        if whole is not None and whole_sequences.indexable(steps, weight):
+            return whole
+    if asked == "block":
+        return None
+    table = FASTER.get(dtype, ())
     if not asked and not any(least <= N <= most and H <= units for least, most, units in table):
         return None
-    return layout_on(cp.cuda.runtime.getDevice(), N, H, states.itemsize, backward)
+    return layout_on(device, N, H, states.itemsize, backward)
+
+
+def _faster_in_blocks(device: int, N: int, H: int, dtype: str) -> bool:
+    each, units = FASTER_IN_BLOCKS.get(dtype, (0, 0))
+    return H <= units and N <= each * whole_sequences.limits(device)[0]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -181,10 +211,9 @@ def layout_on(device: int, N: int, H: int, itemsize: int, backward: bool) -> Lay
 @functools.cache
 def _limits(device: int) -> tuple[int, int]:
     """The number of multiprocessors, and the bytes of shared memory that a block may have."""
-    attributes = cp.cuda.Device(device).attributes
-    if not attributes["CooperativeLaunch"]:
+    if not cp.cuda.Device(device).attributes["CooperativeLaunch"]:
         return 0, 0  # nothing fits
-    return attributes["MultiProcessorCount"], attributes["MaxSharedMemoryPerBlockOptin"]
+    return whole_sequences.limits(device)
 
 
 def _launch(name: str, layout: Layout, steps: Steps, like: Array, *arrays: Array, weight: Array) -> None:

@@ -1,14 +1,13 @@
-"""Matrix products by cuBLAS."""
+"""Matrix products by cuBLAS, narrow ones by kernels of our own, and sums of columns."""
 
 from __future__ import annotations
-
-import functools
 
 import cupy as cp
 import numpy as np
 
 from rnnlab.ops.arguments import checked
-from rnnlab.ops.cuda import cublas
+from rnnlab.ops.cuda import checks, cublas, factors, narrow
+from rnnlab.ops.cuda.column_sums import add_sums
 from rnnlab.ops.precision import products_precision
 from rnnlab.types import Array
 
@@ -28,41 +27,38 @@ def affine(x: Array, w: Array, b: Array) -> Array:
 
 
 def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
-    out[...] = b
-    cublas.gemm(x, w, out, 1.0)
+    if not narrow.affine_into(x, factors.unprepared(w), b, out):
+        out[...] = b
+        cublas.gemm(x, w, out, 1.0)
 
 
-def prepacked(w: Array) -> Array:
-    # Where products are computed in bfloat16, the weight is rounded once.
-    if products_precision() == "bfloat16" and w.dtype == np.float32:
-        return cublas.rounded(w)
-    return w
+def prepacked(w: Array) -> Array | factors.Prepared | factors.Prepacked:
+    # Where products are computed in bfloat16, the weight is rounded once; in tf32x3, it is split once.
+    if w.dtype != np.float32:
+        return w
+    precision = products_precision()
+    if precision == "bfloat16":
+        return factors.rounded(w)
+    return factors.Prepacked(w) if precision == "tf32x3" else w
 
 
 def matmul_into(x: Array, w: Array, out: Array) -> None:
-    cublas.gemm(x, w, out)
+    if not narrow.matmul_into(x, factors.unprepared(w), out):
+        cublas.gemm(x, w, out)
 
 
 def matmul_add(x: Array, w: Array, out: Array) -> None:
     cublas.gemm(x, w, out, 1.0)
 
 
+@checks.checked
 def add_column_sums(x: Array, out: Array) -> None:
-    # A product with ones keeps more blocks busy than a sum does.
-    rows, device = x.shape[0], cp.cuda.runtime.getDevice()
-    ones = _ones(max(rows - 1, 0).bit_length(), x.dtype.char, device)[:, :rows]
-    cublas.gemm(ones, x, out[None], 1.0, "float32")
+    add_sums(x, out)
 
 
 @checked
 def add_affine_gradients(x: Array, dout: Array, dW: Array, db: Array) -> None:
+    if narrow.add_gradients(x, dout, dW, db):
+        return
     matmul_add(x.T, dout, dW)
     add_column_sums(dout, db)
-
-
-@functools.cache
-def _ones(bits: int, dtype: str, device: int) -> Array:
-    """A row of 2^bits ones on the device in use; cached, since a graph reads it again."""
-    ones = cp.ones((1, 1 << bits), dtype)
-    cp.cuda.get_current_stream().synchronize()  # once, and any stream may read them
-    return ones

@@ -38,8 +38,8 @@ def top(scores: Array, count: int) -> tuple[Array, Array]:
     if not V and n and count:
         raise InputError(f"top: scores has shape {scores.shape}, expected at least one column")
     columns, values = cp.empty((n, count), np.int64), cp.empty((n, count), scores.dtype)
-    passed_over = scores.copy(order="C")  # the kernel removes what it has found
-    by_rows("top", n, V, scores, passed_over, columns, values, n, V, count, workspace=3 * THREADS)
+    scores = cp.ascontiguousarray(scores)
+    by_rows("top", n, V, scores, scores, columns, values, n, V, count, workspace=3 * THREADS)
     return columns, values
 
 

@@ -21,6 +21,9 @@ from rnnlab.ops.numba.attention import (
     dot_attention_backward,
     dot_attention_forward,
 )
+from rnnlab.ops.numba.beams import (
+    beam_step,
+)
 from rnnlab.ops.numba.cells import (
     gru_candidate_backward,
     gru_candidate_forward,
@@ -102,9 +105,13 @@ from rnnlab.ops.numpy.arrays import (
     asarray,
     asnumpy,
     concatenate,
+    fetch,
     indices,
     prefetch,
     scalar,
+)
+from rnnlab.ops.numpy.beams import (
+    beam_words,
 )
 from rnnlab.ops.numpy.masks import (
     mask_seeds,
@@ -128,6 +135,8 @@ __all__ = [
     "asarray",
     "asnumpy",
     "attention_memory_gradient",
+    "beam_step",
+    "beam_words",
     "clear",
     "clip_values",
     "concatenate",
@@ -139,6 +148,7 @@ __all__ = [
     "dropout_mask",
     "embedding_gradient",
     "empty",
+    "fetch",
     "first_non_finite",
     "flush_subnormals",
     "gru_candidate_backward",

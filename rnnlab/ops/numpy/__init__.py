@@ -13,6 +13,7 @@ from rnnlab.ops.numpy.arrays import (
     clear,
     concatenate,
     empty,
+    fetch,
     indices,
     prefetch,
     put,
@@ -26,6 +27,10 @@ from rnnlab.ops.numpy.attention import (
     attention_memory_gradient,
     dot_attention_backward,
     dot_attention_forward,
+)
+from rnnlab.ops.numpy.beams import (
+    beam_step,
+    beam_words,
 )
 from rnnlab.ops.numpy.cells import (
     gru_candidate_backward,
@@ -113,6 +118,8 @@ __all__ = [
     "asarray",
     "asnumpy",
     "attention_memory_gradient",
+    "beam_step",
+    "beam_words",
     "clear",
     "clip_values",
     "concatenate",
@@ -124,6 +131,7 @@ __all__ = [
     "dropout_mask",
     "embedding_gradient",
     "empty",
+    "fetch",
     "first_non_finite",
     "flush_subnormals",
     "gru_candidate_backward",

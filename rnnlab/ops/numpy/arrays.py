@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ def asarray(x: Any, dtype: DTypeLike | None = None) -> Array:
 
 def asnumpy(x: Array) -> Array:
     return np.asarray(x)
+
+
+def fetch(x: Array) -> Callable[[], Array]:
+    return lambda: x
 
 
 def indices(x: Array) -> Array:

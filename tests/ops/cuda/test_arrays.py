@@ -48,3 +48,21 @@ def test_scalars_wait_for_nothing(simulated):
 def test_zeros_and_concatenate(ops):
     joined = ops.concatenate([ops.zeros((2, 1), np.float32), ops.zeros((2, 3), np.float32) + 1], axis=1)
     np.testing.assert_array_equal(ops.asnumpy(joined), [[0, 1, 1, 1]] * 2)
+
+
+def test_what_is_fetched_is_what_was_there_at_the_call(ops):
+    x = ops.asarray(np.arange(3))
+    fetched, later = ops.fetch(x), ops.fetch(x + 1)
+    np.testing.assert_array_equal(later(), [1, 2, 3])
+    np.testing.assert_array_equal(fetched(), [0, 1, 2])
+    assert type(fetched()) is np.ndarray
+
+
+def test_a_fetch_waits_for_its_own_copy(simulated):
+    ops = importlib.import_module("rnnlab.ops.cuda")
+    x = ops.zeros(3)
+    simulated.transfers.reset()
+    fetched = ops.fetch(x)
+    assert simulated.transfers.to_host == simulated.transfers.synchronisations == 0
+    fetched()
+    assert simulated.transfers.to_host == simulated.transfers.synchronisations == 1

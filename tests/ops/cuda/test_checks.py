@@ -11,7 +11,7 @@ from ..cases import GATES, step_masks
 from ..declared import call, made
 
 # cublas.py checks them
-PRODUCTS = {"affine", "affine_into", "matmul_into", "matmul_add", "add_column_sums", "add_affine_gradients"}
+PRODUCTS = {"affine", "affine_into", "matmul_into", "matmul_add", "add_affine_gradients"}
 NAMES = [
     name
     for name in PRIMITIVES

@@ -21,12 +21,18 @@ from ...simulated_cupy import cublas_library
 from ..cases import TOLERANCE
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
-MODES = {"float32": 2.0**-23, "tf32": 2.0**-10, "bfloat16": 2.0**-8}  # relative errors of a factor, at most
+# Relative errors of a factor, at most.
+MODES = {"float32": 2.0**-23, "tf32": 2.0**-10, "tf32x3": 2.0**-23, "bfloat16": 2.0**-8}
 
 
 @pytest.fixture
 def blas(device):
     return importlib.import_module("rnnlab.ops.cuda.cublas")
+
+
+@pytest.fixture
+def factors(device):
+    return importlib.import_module("rnnlab.ops.cuda.factors")
 
 
 @pytest.fixture
@@ -221,7 +227,7 @@ def as_bfloat16(x: np.ndarray) -> np.ndarray:
         return np.where(np.isfinite(x), np.rint(x / ulp) * ulp, x).astype(np.float32)
 
 
-def test_rounding_to_bfloat16(blas, device, rng):
+def test_rounding_to_bfloat16(factors, device, rng):
     bits = rng.integers(2**32, size=4000, dtype=np.uint32)
     ties = (rng.integers(2**16, size=1000, dtype=np.uint32) << 16) | 0x8000
     special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, -3.4028235e38, 1e-45, 1e-40], np.float32)
@@ -229,7 +235,7 @@ def test_rounding_to_bfloat16(blas, device, rng):
         [0x7F800001, 0xFF800001, 0x7FFFFFFF, 0xFFFFFFFF], np.uint32
     )  # whose first bits say infinity
     x = np.concatenate([bits.view(np.float32), ties.view(np.float32), special, nans.view(np.float32)])
-    rounded = blas.rounded(device.asarray(x[None])).bits.get()[0]
+    rounded = factors.rounded(device.asarray(x[None])).data.get()[0]
     assert rounded.dtype == np.uint16
     values = (rounded.astype(np.uint32) << 16).view(np.float32)
     largest = 255 * 2.0**120  # of bfloat16; from half a step above it, infinity
@@ -262,16 +268,6 @@ def test_column_sums_are_never_reduced(shape, mode, ops, device, rng):
         added = device.asarray(out)
         ops.add_column_sums(layout.put(device, x), added)
         np.testing.assert_allclose(added.get(), out + x.sum(axis=0, dtype=float), rtol=1e-5, atol=1e-4)
-
-
-def test_ones_stay_where_a_graph_may_read_them(simulated):
-    ops = importlib.import_module("rnnlab.ops.cuda")
-    for rows in (5, 8, 300, 7):
-        out = simulated.zeros(2)
-        ops.add_column_sums(simulated.ones((rows, 2)), out)
-        assert (out.get() == rows).all()
-    assert ops.products._ones.cache_info().misses == 2
-    assert ops.products._ones.cache_info().hits == 2
 
 
 @pytest.mark.parametrize("mode", ["float32", "tf32"], indirect=True)
@@ -432,7 +428,7 @@ def test_shapes_that_do_not_fit(ops, device):
         ops.matmul(x, device.zeros(4))
 
 
-def test_dtypes_that_do_not_fit(ops, blas, device):
+def test_dtypes_that_do_not_fit(ops, blas, factors, device):
     x, single = device.zeros((3, 3)), device.zeros((3, 3), np.float32)
     for wrong in ((x, single, x), (single, x, x), (x, x, single), [device.zeros((3, 3), np.int64)] * 3):
         with pytest.raises(TypeError, match="x w: the arrays are .*, expected all float32 or all float64"):
@@ -440,7 +436,7 @@ def test_dtypes_that_do_not_fit(ops, blas, device):
     with pytest.raises(TypeError, match="x w: the arrays are float32, float64, expected"):
         ops.matmul(single[None], x)
     with pytest.raises(TypeError, match="x w: the arrays are float64, float32, float64"):
-        blas.gemm(x, blas.rounded(single), x)
+        blas.gemm(x, factors.rounded(single), x)
 
 
 def test_a_product_on_another_gpu(simulated, monkeypatch):

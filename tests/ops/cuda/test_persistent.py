@@ -1,4 +1,4 @@
-"""An LSTM's steps in one launch, against step by step and against NumPy."""
+"""An LSTM's steps in one launch with barriers, against step by step and against NumPy."""
 
 import importlib
 
@@ -105,7 +105,7 @@ def test_the_same_numbers(case, ops, launched, threads, dtype, monkeypatch):
     forced(monkeypatch, "0")
     apart = run(ops, *CASES[case], seeded(), dtype)
     assert launched == []
-    forced(monkeypatch, "1")
+    forced(monkeypatch, "grid")
     together = run(ops, *CASES[case], seeded(), dtype)
     assert launched == NAMES
     again = run(ops, *CASES[case], seeded(), dtype)
@@ -119,7 +119,7 @@ def test_the_same_numbers(case, ops, launched, threads, dtype, monkeypatch):
 
 @pytest.mark.parametrize("rows", [1, 1 << 20])
 def test_gradients_are_those_of_numpy(rows, ops, launched, threads, rng, monkeypatch):
-    forced(monkeypatch, "1")
+    forced(monkeypatch, "grid")
     monkeypatch.setattr(packing, "_CHUNK_ROWS", rows)
     monkeypatch.setattr(packing, "_CHUNK_NUMBERS", 0)
     N, T, D, H = 7, 5, 3, 10
@@ -144,7 +144,7 @@ def test_gradients_are_those_of_numpy(rows, ops, launched, threads, rng, monkeyp
 
 
 def test_a_weight_in_a_wider_array(ops, launched, rng, monkeypatch):
-    forced(monkeypatch, "1")
+    forced(monkeypatch, "grid")
     H, steps = 6, Steps(2, [2])
     wide = ops.asarray(rng.standard_normal((2 * H, 4 * H + 3)))
     results = []
@@ -169,14 +169,14 @@ def forward(ops, N, H, dtype=np.float32, T=1):
 
 
 def test_nothing_to_do(ops, launched, monkeypatch):
-    forced(monkeypatch, "1")
+    forced(monkeypatch, "grid")
     forward(ops, 0, 4)
     forward(ops, 2, 4, T=0)
     assert launched == []
 
 
 def test_step_by_step_where_the_weight_does_not_fit(ops, persistent, launched, monkeypatch):
-    forced(monkeypatch, "1")
+    forced(monkeypatch, "grid")
     persistent.layout_on.cache_clear()
     monkeypatch.setattr(persistent, "_limits", lambda device: (4, 1000))
     forward(ops, 2, 2)
@@ -187,7 +187,7 @@ def test_step_by_step_where_the_weight_does_not_fit(ops, persistent, launched, m
 
 
 def test_no_cooperative_launches(simulated, ops, persistent, launched, monkeypatch):
-    forced(monkeypatch, "1")
+    forced(monkeypatch, "grid")
     monkeypatch.setitem(simulated.cuda.ATTRIBUTES, "CooperativeLaunch", 0)
     forward(ops, 2, 2)
     assert launched == []
@@ -196,6 +196,7 @@ def test_no_cooperative_launches(simulated, ops, persistent, launched, monkeypat
 
 def test_the_table_chooses_unless_the_environment_does(ops, persistent, launched, monkeypatch):
     monkeypatch.setattr(persistent, "FASTER", {"float32": ((2, 2, 8), (1, 4, 5))})
+    monkeypatch.setattr(persistent, "FASTER_IN_BLOCKS", {})
     monkeypatch.delenv("RNNLAB_PERSISTENT", raising=False)
     others = ((4, 8, np.float32), (1, 8, np.float32), (2, 8, np.float64))
     for N, H, dtype in ((2, 8, np.float32), (4, 5, np.float32), *others):
@@ -204,11 +205,11 @@ def test_the_table_chooses_unless_the_environment_does(ops, persistent, launched
     forced(monkeypatch, "0")
     forward(ops, 2, 8)
     assert launched == NAMES[:1] * 2
-    forced(monkeypatch, "1")
+    forced(monkeypatch, "grid")
     forward(ops, 4, 8)
     assert launched == NAMES[:1] * 3
     forced(monkeypatch, "yes")
-    with pytest.raises(ValueError, match="RNNLAB_PERSISTENT is 'yes', expected '0' or '1'"):
+    with pytest.raises(ValueError, match="RNNLAB_PERSISTENT is 'yes', expected '0', '1', 'block' or 'grid'"):
         forward(ops, 2, 8)
 
 
@@ -229,21 +230,34 @@ def test_parts_of_several_blocks(persistent, backward):
         (2, 8, np.float64, False),
     ],
 )
-def test_without_being_asked(N, H, dtype, one, ops, launched, monkeypatch):
+def test_without_being_asked(N, H, dtype, one, ops, persistent, launched, monkeypatch):
     monkeypatch.delenv("RNNLAB_PERSISTENT", raising=False)
+    monkeypatch.setattr(persistent, "FASTER_IN_BLOCKS", {})
     forward(ops, N, H, dtype)
     assert launched == NAMES[:one]
 
 
 def test_the_real_kernels_are_launched(simulated, ops, monkeypatch):
-    forced(monkeypatch, "1")
+    forced(monkeypatch, "grid")
     forward(ops, 2, 4, T=3)
     assert simulated.launches["lstm_steps_forward"] == 1
     assert simulated.launches["lstm_forward"] == 0
 
 
+@pytest.mark.parametrize("matmul", ["float32", "tf32", "tf32x3"])
+@pytest.mark.parametrize(
+    ("way", "kernel"), [("grid", "lstm_steps_forward"), ("block", "lstm_sequences_forward")]
+)
+def test_one_launch_computes_in_float32(way, kernel, matmul, simulated, ops, monkeypatch):
+    forced(monkeypatch, way)
+    with products_in(matmul):
+        forward(ops, 2, 4, T=3, dtype=np.float32)
+    assert simulated.launches[kernel] == 1
+    assert simulated.launches["lstm_forward"] == 0
+
+
 def test_a_weight_in_bfloat16_is_multiplied_step_by_step(simulated, ops, monkeypatch):
-    forced(monkeypatch, "1")
+    forced(monkeypatch, "grid")
     with products_in("bfloat16"):
         forward(ops, 2, 4, T=3, dtype=np.float32)
     assert simulated.launches["lstm_steps_forward"] == 0

@@ -58,6 +58,10 @@ typedef unsigned long long Seed;  // of masks
 
 #define WARP 32
 
+struct alignas(16) Four {
+    REAL x[4];
+};
+
 // ---------------------------------------------------------------- arithmetic
 
 __device__ inline REAL sigmoid_of(REAL x) { return REAL(0.5) * tanh(REAL(0.5) * x) + REAL(0.5); }

@@ -12,10 +12,6 @@
 #define ROWS 4
 #define COUNTER_STRIDE 32  // from one part's counter to the next: no two in one cache line
 
-struct alignas(16) Four {
-    REAL x[4];
-};
-
 union Words {
     Four four;
     int4 words[sizeof(Four) / sizeof(int4)];

@@ -47,17 +47,20 @@ __device__ inline bool beats(REAL x, Size i, REAL y, Size j) {
     return larger || (!smaller && i < j);
 }
 
-// The columns and values (n, count) of the largest scores of each row, largest first; scores are overwritten.
-BLOCK_KERNEL(top)(REAL* scores, Size* columns, REAL* values, Size n, Size V, Size count) {
+// The columns and values (n, count) of the largest scores of each row, largest first. Each pass over a row finds the
+// largest score that comes after the one before.
+BLOCK_KERNEL(top)(const REAL* scores, Size* columns, REAL* values, Size n, Size V, Size count) {
     SHARED(Size, best_columns);  // (threads,), and as many values; the number of threads is a power of two
     REAL* best_values = reinterpret_cast<REAL*>(best_columns + blockDim.x);
     for (Size row = blockIdx.x; row < n; row += gridDim.x) {
-        REAL* x = scores + row * V;
+        const REAL* x = scores + row * V;
+        REAL last = REAL(NAN);
+        Size last_column = -1;  // before all others
         for (Size rank = 0; rank < count; ++rank) {
             REAL best = REAL(-INFINITY);
             Size column = V;
             for (Size j = threadIdx.x; j < V; j += blockDim.x)
-                if (beats(x[j], j, best, column)) best = x[j], column = j;
+                if (beats(x[j], j, best, column) && beats(last, last_column, x[j], j)) best = x[j], column = j;
             best_values[threadIdx.x] = best;
             best_columns[threadIdx.x] = column;
             __syncthreads();
@@ -70,10 +73,11 @@ BLOCK_KERNEL(top)(REAL* scores, Size* columns, REAL* values, Size n, Size V, Siz
                 }
                 __syncthreads();
             }
+            last = best_values[0];
+            last_column = best_columns[0];
             if (threadIdx.x == 0) {
-                columns[row * count + rank] = best_columns[0];
-                values[row * count + rank] = best_values[0];
-                x[best_columns[0]] = REAL(-INFINITY);
+                columns[row * count + rank] = last > REAL(-INFINITY) || last != last ? last_column : 0;
+                values[row * count + rank] = last;
             }
             __syncthreads();
         }

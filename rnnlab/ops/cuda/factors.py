@@ -1,0 +1,194 @@
+"""What cuBLAS reads instead of float32 matrices, where the precision of products is reduced.
+
+"bfloat16": the numbers rounded, :func:`rounded`.
+
+"tf32x3": tensor cores multiply numbers of 10 bits of mantissa. Each number x of 23 bits is split into two
+of those, x = x_hi + x_lo up to 2^-23 of x, and a product of two numbers becomes three:
+
+    x w = x_lo w_hi + x_hi w_lo + x_hi w_hi                     (x_lo w_lo is below 2^-22 of x w)
+
+:func:`split` writes the terms behind one another along the axis K of the sum, so that cuBLAS adds them up in
+one product, the small ones first (Ootomo and Yokota 2022; example 28 of NVIDIA's CUTLASS):
+
+    [x_lo  x_hi  x_hi] (M, 3K)   times   [w_hi; w_lo; w_hi] (3K, N)
+
+Of a number that is not finite, x_hi is the number itself in the last term, and zero in the others. Sums with
+infinity and NaN are therefore those of float32. A sum that overflows may be NaN where float32 has infinity,
+and an x_lo below 1.2e-38 may be taken for zero.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import cupy as cp
+import numpy as np
+
+from rnnlab.errors import InputError
+from rnnlab.ops.cuda.launch import each
+from rnnlab.options import MatmulName
+from rnnlab.types import Array, Shape
+
+__all__ = [
+    "LARGEST",
+    "TERMS",
+    "Prepacked",
+    "Prepared",
+    "place",
+    "rounded",
+    "split",
+    "split_is_faster",
+    "summed",
+]
+LARGEST = 2**31 - 1  # of the integers of cuBLAS
+# Tensor cores round their sums towards zero, so that the error grows with the number of large terms. After
+# this many the sum is rounded to nearest: one call of cuBLAS ends, and the next one adds to its result.
+TERMS = 512
+
+
+class Prepared(NamedTuple):
+    """What cuBLAS reads instead of a float32 matrix, or of several."""
+
+    matmul: MatmulName  # "bfloat16" or "tf32x3"
+    data: Array  # uint16 or float32, C-contiguous
+    by_columns: bool  # whether the lines are columns
+    step: int  # elements from one line to the next
+    apart: int  # and from one matrix to the next, 0 if there is one
+    shape: Shape  # of the matrix itself
+    dtype: np.dtype = np.dtype(np.float32)  # and its dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+
+class Prepacked:
+    """A weight of many products in "tf32x3". The first one for which that is faster splits it.
+
+    Parameters
+    ----------
+    weight : (K, N)
+        Float32. Products of few rows, and those of another precision, read the weight itself.
+    """
+
+    def __init__(self, weight: Array) -> None:
+        self.weight = weight
+        self.shape, self.dtype, self.ndim = weight.shape, weight.dtype, weight.ndim
+
+    @functools.cached_property
+    def split(self) -> Prepared:
+        """The weight in the form of a second factor."""
+        return split(self.weight, "w")
+
+
+def unprepared(w: Array | Prepared | Prepacked) -> Array | None:
+    """The weight itself, or None if only its rounded elements are known."""
+    if isinstance(w, Prepacked):
+        return w.weight
+    return None if isinstance(w, Prepared) else w
+
+
+def rounded(x: Array) -> Prepared:
+    """Round a float32 matrix, or several, to bfloat16, to nearest even; NaN stays NaN."""
+    _, by_columns, step, apart = place(x, "x")
+    rows, columns = x.shape[-2:]
+    lines, length = (columns, rows) if by_columns else (rows, columns)
+    bits = cp.empty((*x.shape[:-2], lines, length), np.uint16)
+    matrices = x.shape[0] if x.ndim == 3 else 1
+    each("to_bfloat16", bits.size, x, x, bits, matrices, lines, length, apart, step)
+    return Prepared("bfloat16", bits, by_columns, length, lines * length if matrices > 1 else 0, x.shape)
+
+
+def split(array: Array, name: str) -> Prepared:
+    """The terms of a factor for "tf32x3"; ``name`` is "x" for the first factor and "w" for the second.
+
+    K and the distance between lines are rounded up to multiples of :func:`summed`'s, so that all lines are
+    aligned; the numbers in between are zero.
+    """
+    _, by_columns, step, apart = place(array, name)
+    rows, columns = array.shape[-2:]
+    matrices = array.shape[0] if array.ndim == 3 else 1
+    lines, length = (columns, rows) if by_columns else (rows, columns)
+    quads = _whole(length) // 4
+    if by_columns == (name == "w"):  # the sum runs along the lines
+        out_lines, out_step, term = lines, 12 * quads, 4 * quads
+    else:
+        out_lines, out_step = _whole(lines), 4 * quads
+        term = out_lines * out_step
+    data = cp.empty((matrices, 3 * out_lines * 4 * quads), np.float32)
+    low, high = (0, term) if name == "x" else (term, 0)
+    sizes = matrices, lines, length, apart, step, out_lines, quads, out_step, low, high, 2 * term
+    each("split_tf32", matrices * out_lines * quads, array, array, data, *sizes)
+    return Prepared("tf32x3", data, by_columns, out_step, data.shape[1] if matrices > 1 else 0, array.shape)
+
+
+def summed(K: int) -> tuple[tuple[int, int], ...]:
+    """The parts of the sum over the terms of split factors, a call of cuBLAS each: start and length."""
+    K = _whole(K)
+    first = min(K, TERMS)
+    later = tuple((2 * K + start, min(TERMS, K - start)) for start in range(first, K, TERMS))
+    return (0, 2 * K + first), *later
+
+
+def _whole(size: int) -> int:
+    """The next multiple of four numbers, which have 16 bytes."""
+    return -(-size // 4) * 4
+
+
+# Estimates for an NVIDIA H100 and large products.
+_FLOAT32_RATE = 45e12  # operations a second in float32
+_TF32_RATE = 350e12  # and on tensor cores
+_BANDWIDTH = 3.2e12  # bytes a second
+_LAUNCH = 3e-6  # seconds for a kernel within a graph
+_LEAST = 32  # of M, K and N
+
+
+def split_is_faster(matrices: int, M: int, K: int, N: int, sizes: tuple[int, int], prepacked: bool) -> bool:
+    """Whether a product of split factors is faster than one in float32.
+
+    Parameters
+    ----------
+    matrices, M, K, N : int
+        Of the product.
+    sizes : (int, int)
+        Numbers of elements of the factors.
+    prepacked : bool
+        Whether the second one is a weight that is split only once.
+    """
+    if min(M, K, N) < _LEAST or 3 * _whole(max(M, K, N)) > LARGEST:
+        return False
+    operations = 2 * matrices * M * K * N
+    saved = operations / _FLOAT32_RATE - 3 * operations / _TF32_RATE
+    # To split is to read 4 bytes and to write 12; then the product reads 12 instead of 4.
+    moved = 24 * sizes[0] + (8 if prepacked else 24) * sizes[1]
+    calls = len(summed(K)) - 1  # further ones, which read and write the result
+    spent = moved / _BANDWIDTH + (1 if prepacked else 2) * _LAUNCH
+    return saved > spent + calls * (8 * matrices * M * N / _BANDWIDTH + _LAUNCH)
+
+
+def place(array: Array | Prepared, name: str) -> tuple[int, bool, int, int]:
+    """The layout of a matrix, or of several.
+
+    Returns the pointer, whether the columns rather than the rows are contiguous, and the number of elements
+    from one line to the next and from one matrix to the next.
+    """
+    if isinstance(array, Prepared):
+        return array.data.data.ptr, array.by_columns, array.step, array.apart
+    shape, strides, itemsize = array.shape, array.strides, array.itemsize
+    (rows, columns), (down, across) = shape[-2:], strides[-2:]
+    apart = strides[0] // itemsize if len(shape) == 3 and shape[0] > 1 else 0
+    if rows <= LARGEST and columns <= LARGEST and apart >= 0:
+        if across == itemsize or columns == 1:
+            step = down // itemsize if rows > 1 else columns
+            if columns <= step <= LARGEST:
+                return array.data.ptr, False, step, apart
+        if down == itemsize or rows == 1:
+            step = across // itemsize if columns > 1 else rows
+            if rows <= step <= LARGEST:
+                return array.data.ptr, True, step, apart
+    raise InputError(
+        f"x w: {name} has shape {shape} and strides {strides} for elements of {itemsize} bytes, "
+        f"expected contiguous rows or columns that do not overlap, at most {LARGEST} long: copy it first"
+    )

@@ -1,0 +1,43 @@
+"""The table of the precisions of products, on the stand-in."""
+
+import importlib
+import json
+
+import pytest
+
+from benchmarks import gpu, precision
+
+
+def test_the_table(simulated, monkeypatch, tmp_path, capsys):
+    cublas = importlib.import_module("rnnlab.ops.cuda.cublas")
+    monkeypatch.setattr(cublas, "split_is_faster", lambda *sizes: True)
+    monkeypatch.setattr(gpu, "our_milliseconds", lambda work: work() or 2.0)
+    file = tmp_path / "table.json"
+    sizes = ["--sizes", "5", "6", "7", "--sizes", "3", "2", "40"]
+    assert precision.main([*sizes, "--rounds", "2", "--json", str(file)]) == 0
+    rows = json.loads(file.read_text())
+    assert [(row["M"], row["N"], row["K"], row["precision"]) for row in rows] == [
+        (*each, name) for each in ((5, 6, 7), (3, 2, 40)) for name in precision.PRECISIONS
+    ]
+    assert all(row["microseconds"] == 200 for row in rows)
+    for first in (0, 4):
+        full, tf32, split, bfloat16 = (row["error"] for row in rows[first : first + 4])
+        assert 0 < full < 1e-6
+        assert split < 3 * full
+        assert 30 * full < tf32 < bfloat16
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split() == ["product", "factors", "us", "TFLOP/s", "error"]
+    assert lines[3].split()[:5] == ["M=5", "N=6", "K=7", "float32", "200.0"]
+    assert len(lines) == 3 + len(rows)
+
+
+def test_without_a_gpu(monkeypatch, capsys):
+    monkeypatch.setattr(gpu, "no_device", lambda: "there is no GPU")
+    assert precision.main([]) == 2
+    assert capsys.readouterr().err == "python -m benchmarks precision: there is no GPU\n"
+
+
+def test_a_bad_size(capsys):
+    with pytest.raises(SystemExit):
+        precision.main(["--sizes", "5", "0", "7"])
+    assert "--sizes" in capsys.readouterr().err
