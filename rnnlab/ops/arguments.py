@@ -9,8 +9,8 @@ A declaration lists the arrays of a function with their axes:
 - ``!``: the function writes this array. It may overlap no other array, except that it may be the very array
   that ``=`` names.
 - ``-1..R``: an array of integers below R, where those below 0 stand for no row. The other arrays are float32
-  or float64, all of one dtype, with bytes in the processor's order. ``float64`` or ``uint32`` after the axes
-  is an array of that dtype whatever the others are.
+  or float64, all of one dtype, with bytes in the processor's order. ``float64``, ``uint32`` or ``int64``
+  after the axes is an array of that dtype whatever the others are.
 
 :func:`checked` checks the arguments of a function in NumPy. Compiled kernels check theirs in compiled code
 (:mod:`rnnlab.ops.numba.guard`) and come here for the message.
@@ -33,7 +33,7 @@ from rnnlab.types import Array
 __all__ = ["PRIMITIVES", "Argument", "Declaration", "checked"]
 _form = operator.attrgetter("shape", "dtype")
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_ARGUMENT = re.compile(r"(\w+)(!?) \(([^)]*)\)(?: (-1|0)\.\.(\w+))?(?: (float64|uint32))?(?: = (\w+))?")
+_ARGUMENT = re.compile(r"(\w+)(!?) \(([^)]*)\)(?: (-1|0)\.\.(\w+))?(?: (float64|uint32|int64))?(?: = (\w+))?")
 _AXIS = re.compile(r"(\d*)(\w+)")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -158,3 +158,55 @@ def test_empty_sentences(ops):
     assert words.shape == (1, 0)
     assert ops.asnumpy(path).tolist() == [[1]]
     assert [each.shape for each in ops.beam_words(nothing, *[ops.asarray(one[:0])] * 3)] == [(0, 0), (0, 1)]
+
+
+def wrong_arguments(ops):
+    """Each with what its error says."""
+    before, found, pointers = start(ops, [[-1.0, -2.0], [-1.0, -3.0]], 2)
+    log_probs, own = ops.asarray(np.full((4, 3), -1.0)), rules(norm=1.0, largest_norm=1.0, n_best=1)
+    given = [log_probs, before, found, pointers, own, None, None]
+    places = np.zeros(1, np.int64)
+    for place, value, message in (
+        (0, ops.asarray(np.full((3, 3), -1.0)), "log_probs has 3 rows, expected 4: 2 beams of 2 slots"),
+        (0, ops.asarray(np.full((4, 3), -1)), "log_probs has dtype int64, expected float32 or float64"),
+        (1, before._replace(status=before.status[:1]), "status has shape"),
+        (1, before._replace(totals=ops.asarray(np.zeros((2, 2), np.float32))), "totals has dtype float32"),
+        (2, found._replace(slots=found.slots[:, :1]), "slots has shape"),
+        (2, found._replace(counts=ops.asarray(np.zeros(2, np.int32))), "counts has dtype int32"),
+        (3, pointers[:1], "pointers has shape"),
+        (3, ops.zeros(pointers.shape), "pointers has dtype float64, expected int64"),
+        (4, own._replace(end_token=3), "end_token is 3, expected a column of 3"),
+        (4, own._replace(end_token=-1), "end_token is -1"),
+        (5, ops.asarray(places.astype(np.int32)), "places has dtype int32, expected int64"),
+        (6, ops.zeros((1, 3)), "penalty has 1 rows, expected one for each of 2 beams"),
+        (6, ops.zeros((2, 2)), "penalty has shape"),
+    ):
+        yield [*given[:place], value, *given[place + 1 :]], message
+
+
+def test_arguments_that_do_not_fit(ops):
+    for arguments, message in wrong_arguments(ops):
+        untouched = [ops.asnumpy(each) for each in arguments[2]]
+        with pytest.raises((TypeError, ValueError), match=f"^beam_step: {message}"):
+            ops.beam_step(*arguments)
+        for each, expected in zip(arguments[2], untouched, strict=True):
+            np.testing.assert_array_equal(ops.asnumpy(each), expected)
+
+
+def test_words_of_arguments_that_do_not_fit(ops):
+    pointers, ones = ops.zeros((3, 2, 2, 2), np.int64), ops.asarray(np.ones(1, np.int64))
+    for arguments, message in (
+        ((pointers[:, :1], ones, ones, ones), "pointers has shape"),
+        ((pointers, ones, ones[:0], ones), "lengths has shape"),
+        ((pointers, ones, ones, ops.zeros(1)), "slots has dtype float64, expected int64"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=f"^beam_words: {message}"):
+            ops.beam_words(*arguments)
+
+
+def test_arrays_of_two_libraries(simulated):
+    ops = importlib.import_module("rnnlab.ops.cuda")
+    before, found, pointers = start(ops, [[-1.0]], 1)
+    own = rules(norm=1.0, largest_norm=1.0, n_best=1)
+    with pytest.raises(TypeError, match="beam_step: expected arrays of one library, got cupy and numpy"):
+        ops.beam_step(ops.asarray(np.full((1, 3), -1.0)), before, found, pointers, own, np.zeros(1, np.int64))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cupy as cp
 import numpy as np
 
-from rnnlab.ops.beams import LARGEST, BeamRules, BeamStep, Found
+from rnnlab.ops.beams import LARGEST, BeamRules, BeamStep, Found, check_step, check_words
 from rnnlab.ops.cuda.launch import NULL, THREADS, WARP, check_contiguous, compiled_dtype, launch
 from rnnlab.types import Array
 
@@ -22,10 +22,11 @@ def beam_step(
     places: Array | None = None,
     penalty: Array | None = None,
 ) -> BeamStep:
+    check_step(log_probs, before, found, pointers, rules, places, penalty)
     log_probs = cp.ascontiguousarray(log_probs)
     penalties = NULL if penalty is None else penalty
     listed = NULL if places is None else places
-    check_contiguous(before.totals, pointers, penalties, listed, *found)
+    check_contiguous(*before[:3], pointers, penalties, listed, *found)
     b, (_, B, K) = len(before.beams if places is None else places), pointers.shape
     S, V = before.totals.shape[1], log_probs.shape[1]
     beams, status = cp.empty(b, np.int64), cp.empty(b, np.int64)
@@ -46,6 +47,7 @@ def beam_step(
 
 
 def beam_words(pointers: Array, beams: Array, lengths: Array, slots: Array) -> tuple[Array, Array]:
+    check_words(pointers, beams, lengths, slots)
     check_contiguous(pointers, beams, lengths, slots)
     (T, _, B, K), M = pointers.shape, beams.size
     words, path = cp.empty((M, T), np.int64), cp.empty((M, T + 1), np.int64)

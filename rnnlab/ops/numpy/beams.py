@@ -6,7 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rnnlab.ops.beams import GOING, LARGEST, OVER, REFUSED, BeamRules, BeamStep, Found
+from rnnlab.ops.beams import (
+    GOING,
+    LARGEST,
+    OVER,
+    REFUSED,
+    BeamRules,
+    BeamStep,
+    Found,
+    check_step,
+    check_words,
+)
 from rnnlab.ops.numpy.scores import top
 from rnnlab.types import Array
 
@@ -26,6 +36,7 @@ def beam_step(
 
 
 def beam_words(pointers: Array, beams: Array, lengths: Array, slots: Array) -> tuple[Array, Array]:
+    check_words(pointers, beams, lengths, slots)
     longest = len(pointers)
     words = np.zeros((beams.size, longest), np.int64)
     path = np.empty((beams.size, longest + 1), np.int64)
@@ -50,6 +61,7 @@ def step_by(
     penalty: Array | None,
 ) -> BeamStep:
     """:func:`beam_step` with a function that finds the largest scores."""
+    check_step(log_probs, before, found, pointers, rules, places, penalty)
     S, K, V = before.totals.shape[1], pointers.shape[2], log_probs.shape[1]
     beams, status, totals = before.beams, before.status, before.totals
     log_probs = log_probs.reshape(-1, S, V)

@@ -71,5 +71,8 @@ def test_arrays_that_are_not_contiguous(ops, rng):
     before = BeamStep(*map(ops.asarray, before))
     found, pointers, rules, _, _ = rest
     found, pointers = Found(*map(ops.asarray, found)), ops.asarray(pointers)
-    with pytest.raises(ValueError, match="expected a C-contiguous array, got strides"):
-        ops.beam_step(ops.asarray(log_probs), before, found, pointers[:, :, ::2], rules)
+    log_probs, wide = ops.asarray(log_probs), ops.asarray(np.repeat(ops.asnumpy(pointers), 2, axis=2))
+    twice = ops.asarray(np.repeat(ops.asnumpy(before.beams), 2))
+    for apart in ((before, wide[:, :, ::2]), (before._replace(beams=twice[::2]), pointers)):
+        with pytest.raises(ValueError, match="expected a C-contiguous array, got strides"):
+            ops.beam_step(log_probs, apart[0], found, apart[1], rules)
