@@ -19,19 +19,19 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cupy as cp
 import numpy as np
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops.cuda import whole_sequences
 from rnnlab.ops.cuda.factors import unprepared
 from rnnlab.ops.cuda.graphs import uploaded
 from rnnlab.ops.cuda.launch import WARP, check_contiguous, launch
 from rnnlab.ops.cuda.products import affine_into
 from rnnlab.ops.cuda.whole_sequences import WholeLayout, whole_layout_on
-from rnnlab.ops.steps import StepInputs, Steps
+from rnnlab.ops.steps import StepInputs, Steps, check_steps
 from rnnlab.types import Array
 
 __all__ = ["FASTER", "FASTER_IN_BLOCKS", "Layout", "layout_for", "lstm_in_one_launch"]
@@ -127,6 +127,10 @@ def lstm_in_one_launch(
         inputs: StepInputs | None = None,
     ) -> None:
         weight = unprepared(Wh)
+        H = h.shape[-1]
+        of_rows = {"gates": (gates, "rows", 4 * H), "tanh_c": (tanh_c, "rows", H)}
+        of_states = {"h": (h, "states", H), "c": (c, "states", H)}
+        _check("lstm_steps_forward", steps, Wh, (H, 4 * H), **of_rows, **of_states)
         layout = _choose(steps, h, weight, backward=False)
         if layout is None:
             step_by_step(gates, Wh, h, c, tanh_c, steps, inputs)
@@ -152,6 +156,11 @@ def lstm_in_one_launch(
         steps: Steps,
     ) -> None:
         weight = unprepared(to_h)
+        H = c.shape[-1]
+        saved = {"gates": (gates, "rows", 4 * H), "tanh_c": (tanh_c, "rows", H), "c": (c, "states", H)}
+        own = {"dh": (dh, "rows of these steps", H), "da": (da, "rows of these steps", 4 * H)}
+        of_sequences = {"dstate": (dstate, "sequences", H), "dcell": (dcell, "sequences", H)}
+        _check("lstm_steps_backward", steps, to_h, (4 * H, H), **saved, **own, **of_sequences)
         layout = _choose(steps, c, weight, backward=True)
         if layout is None:
             step_by_step_backward(dh, dstate, dcell, gates, c, tanh_c, da, to_h, steps)
@@ -177,11 +186,41 @@ def _asked() -> str:
 _asked()  # an invalid value is reported at import
 
 
+def _check(
+    function: str, steps: Steps, weight: Any, shape: tuple[int, int], **arrays: tuple[Array, str, int]
+) -> None:
+    """Check the arrays, which one launch reads and writes by the steps and H alone.
+
+    ``arrays`` are each with what it has a row for and its number of columns; ``shape`` is the weight's.
+    """
+    check_steps(function, steps)
+    if not steps:
+        return
+    if weight.shape != shape:
+        raise InputError(f"{function}: the weight has shape {weight.shape}, expected {shape}")
+    rows, (_, _, after, alive) = steps.rows, steps.table[-1].tolist()
+    least = {
+        "rows": rows.stop,
+        "states": after + alive,
+        "rows of these steps": rows.stop - rows.start,
+        "sequences": int(steps.table[0, 3]),
+    }
+    for name, (array, kind, columns) in arrays.items():
+        if not isinstance(array, cp.ndarray) or array.dtype != weight.dtype:
+            found = getattr(array, "dtype", type(array).__name__)
+            raise InputTypeError(f"{function}: {name} is {found}, expected a CuPy array of {weight.dtype}")
+        if array.ndim != 2 or array.shape[1] != columns or len(array) < least[kind]:
+            raise InputError(
+                f"{function}: {name} has shape {array.shape}, expected {columns} columns and at least "
+                f"{least[kind]} {kind}"
+            )
+
+
 def _choose(steps: Steps, states: Array, weight: Array | None, backward: bool) -> WholeLayout | Layout | None:
     """The layout of one launch, or None to go step by step."""
     asked = _asked()
     H = states.shape[1]
-    if asked == "0" or not isinstance(steps, Steps) or not steps or not H or weight is None:
+    if asked == "0" or not steps or not H or weight is None:
         return None
     N, device, dtype = int(steps.table[0, 3]), cp.cuda.runtime.getDevice(), states.dtype.name
     if asked != "grid" and (asked or _faster_in_blocks(device, N, H, dtype)):

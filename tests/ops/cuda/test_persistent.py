@@ -297,3 +297,44 @@ def test_constants_that_the_kernels_have_too(simulated):
     assert f"#define ROWS {module.TILE}\n" in source
     assert f"#define GRID_THREADS {module.THREADS} " in source
     assert f"#define COUNTER_STRIDE {module.COUNTER_STRIDE} " in source
+
+
+WRONG = [
+    ("gates", (6, 16), np.float32),
+    ("gates", (8, 12), np.float32),
+    ("h", (10, 4), np.float32),
+    ("c", (11, 5), np.float32),
+    ("tanh_c", (1, 4), np.float32),
+    ("Wh", (4, 12), np.float32),
+    ("c", (11, 4), np.float64),
+]
+
+
+@pytest.mark.parametrize("way", ["0", "grid", "block"])
+@pytest.mark.parametrize(("name", "shape", "dtype"), WRONG)
+def test_arrays_that_do_not_fit(name, shape, dtype, way, simulated, ops, monkeypatch):
+    """One launch would write past their end."""
+    forced(monkeypatch, way)
+    shapes = {"gates": (8, 16), "Wh": (4, 16), "h": (11, 4), "c": (11, 4), "tanh_c": (8, 4)}
+    arrays = {each: ops.zeros(size, np.float32) for each, size in shapes.items()}
+    with pytest.raises(
+        (TypeError, ValueError),
+        match=f"^lstm_steps_forward: {name if name != 'Wh' else 'the weight'} .*expected",
+    ):
+        ops.lstm_steps_forward(**arrays | {name: ops.zeros(shape, dtype)}, steps=Steps(3, [3, 3, 2]))
+    assert not simulated.launches
+
+
+@pytest.mark.parametrize("way", ["0", "grid", "block"])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("dh", (7, 4)), ("da", (7, 16)), ("dstate", (2, 4)), ("dcell", (3, 5)), ("to_h", (16, 3))],
+)
+def test_gradients_that_do_not_fit(name, shape, way, simulated, ops, monkeypatch):
+    forced(monkeypatch, way)
+    shapes = {"dh": (8, 4), "dstate": (3, 4), "dcell": (3, 4), "gates": (8, 16), "c": (11, 4)}
+    shapes |= {"tanh_c": (8, 4), "da": (8, 16), "to_h": (16, 4)}
+    arrays = {each: ops.zeros(size, np.float32) for each, size in shapes.items()}
+    with pytest.raises((TypeError, ValueError), match="^lstm_steps_backward: .*expected"):
+        ops.lstm_steps_backward(**arrays | {name: ops.zeros(shape, np.float32)}, steps=Steps(3, [3, 3, 2]))
+    assert not simulated.launches
