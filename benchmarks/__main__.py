@@ -49,7 +49,7 @@ SUITES = (
     "distributed",
 )
 # Commands with options of their own; most have no sides.
-ALONE = ("beyond_memory", "breakdown", "grading", "lazy", "persistent", "precision")
+ALONE = ("beyond_memory", "breakdown", "grading", "kernels", "lazy", "persistent", "precision")
 GPU_SUITES = ("lstm", "captioning", "attention", "arnet", "decoding", "review", "pmnist")
 
 

@@ -90,7 +90,7 @@ def begin(suite: ModuleType, side: str, case: str) -> tuple[Callable[[], object]
     """The work of a side, and the function that measures it."""
     sizes = suite.GPU.cases[case]
     use_precision(side, getattr(sizes, "tf32", False))
-    work, wait, unit = suite.prepare(side, sizes, "gpu"), _wait(side), getattr(suite, "PER_MILLISECOND", 1.0)
+    work, wait, unit = suite.prepare(side, sizes, "gpu"), waiter(side), getattr(suite, "PER_MILLISECOND", 1.0)
     return work, lambda work: unit * milliseconds(work, wait)
 
 
@@ -123,10 +123,11 @@ def milliseconds(work: Callable[[], object], wait: Callable[[], object]) -> floa
 
 def our_milliseconds(work: Callable[[], object]) -> float:
     """The same of rnnlab's work."""
-    return milliseconds(work, _wait(OURS))
+    return milliseconds(work, waiter(OURS))
 
 
-def _wait(side: str) -> Callable[[], object]:
+def waiter(side: str) -> Callable[[], object]:
+    """What waits for the GPU in a side's process."""
     if _is_ours(side):
         import cupy
 

@@ -38,6 +38,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rows", type=positive_integer, nargs="+", default=ROWS, help="values of N")
     parser.add_argument("--units", type=positive_integer, nargs="+", default=UNITS, help="values of H")
     parser.add_argument("--steps", type=positive_integer, default=STEPS, help=f"of a sequence ({STEPS})")
+    parser.add_argument(
+        "--held",
+        type=positive_integer,
+        metavar="K",
+        help="rows of the weight that a thread of a block with one sequence has in registers (float32)",
+    )
     parser.add_argument("--rounds", type=positive_integer, default=3, help="turns of each way (3)")
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     parser.add_argument("--json", metavar="FILE", help="write the milliseconds")
@@ -50,7 +56,10 @@ def main(arguments: Sequence[str]) -> int:
         print(f"python -m benchmarks persistent: {lacking}", file=sys.stderr)
         return 2
     from rnnlab import ops
+    from rnnlab.ops.cuda import whole_sequences
 
+    if options.held:
+        whole_sequences.HELD[4][1] = options.held
     print(f"rnnlab on {ops.describe_gpu()}", flush=True)
     columns = "H", *(f"N={N}" for N in options.rows)
     widths = (8, *(11 for _ in options.rows))

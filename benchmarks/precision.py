@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, get_args
+from unittest import mock
 
 import numpy as np
 
@@ -66,6 +67,14 @@ def main(arguments: Sequence[str]) -> int:
         metavar=("M", "N", "K"),
         help="of a product; several times for several products",
     )
+    parser.add_argument(
+        "--terms",
+        type=positive_integer,
+        nargs="+",
+        default=(),
+        metavar="K",
+        help="also measure tf32x3 with sums in parts of K terms",
+    )
     parser.add_argument("--rounds", type=positive_integer, default=3, help="turns of each precision (3)")
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     parser.add_argument("--json", metavar="FILE", help="write the table")
@@ -80,11 +89,11 @@ def main(arguments: Sequence[str]) -> int:
     from rnnlab import ops
 
     print(f"rnnlab on {ops.describe_gpu()}", flush=True)
-    columns, widths = ("product", "factors", "us", "TFLOP/s", "error"), (32, 12, 12, 10, 10)
+    columns, widths = ("product", "factors", "us", "TFLOP/s", "error"), (32, 14, 12, 10, 10)
     print(table.head("product", markdown=options.markdown, columns=columns, widths=widths), flush=True)
     measured = []
     for M, N, K in options.sizes or SIZES:
-        for row in measure(M, N, K, options.rounds):
+        for row in measure(M, N, K, options.rounds, options.terms):
             print(table.line(row.cells(), markdown=options.markdown, widths=widths), flush=True)
             measured.append(row)
     if options.json:
@@ -92,22 +101,26 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def measure(M: int, N: int, K: int, rounds: int) -> list[Measured]:
-    """The product in each precision, in turns."""
+def measure(M: int, N: int, K: int, rounds: int, terms: Sequence[int] = ()) -> list[Measured]:
+    """The product in each precision, in turns, and in tf32x3 with sums in parts of each of ``terms``."""
     from rnnlab.ops import ops_on
+    from rnnlab.ops.cuda import factors
 
     ops, rng = ops_on("gpu"), np.random.default_rng(0)
     x, w = (ops.asarray(rng.standard_normal(shape, np.float32)) for shape in ((M, K), (K, N)))
     exact = ops.asnumpy(ops.matmul(x.astype(np.float64), w.astype(np.float64)))
     works, errors = {}, {}
-    for precision in PRECISIONS:
-        works[precision], out = _products(ops, x, w, precision)
-        works[precision]()
-        errors[precision] = float(np.sqrt(np.mean((ops.asnumpy(out) - exact) ** 2) / np.mean(exact * exact)))
+    ways = {name: (name, factors.TERMS) for name in PRECISIONS}
+    ways |= {f"tf32x3, {most}": ("tf32x3", most) for most in terms}
+    for name, (precision, most) in ways.items():
+        with mock.patch.object(factors, "TERMS", most):
+            works[name], out = _products(ops, x, w, precision)
+        works[name]()
+        errors[name] = float(np.sqrt(np.mean((ops.asnumpy(out) - exact) ** 2) / np.mean(exact * exact)))
     times = [{name: gpu.our_milliseconds(work) for name, work in works.items()} for _ in range(rounds)]
     return [
         Measured(M, N, K, name, 1000 / _IN_A_GRAPH * median(each[name] for each in times), errors[name])
-        for name in PRECISIONS
+        for name in ways
     ]
 
 

@@ -50,6 +50,14 @@ def test_ratios_and_sizes_that_do_not_fit(simulated, monkeypatch, tmp_path, caps
     ]
 
 
+def test_rows_of_the_weight_in_registers(simulated, monkeypatch):
+    whole = importlib.import_module("rnnlab.ops.cuda.whole_sequences")
+    monkeypatch.setattr(whole, "HELD", {4: {1: 24, 2: 22, 4: 18}})
+    monkeypatch.setattr(gpu, "our_milliseconds", lambda work: 1.0)
+    assert persistent.main(["--rows", "1", "--units", "4", "--rounds", "1", "--held", "3"]) == 0
+    assert whole.HELD[4][1] == 3
+
+
 def test_without_a_gpu(monkeypatch, capsys):
     monkeypatch.setattr(gpu, "no_device", lambda: "there is no GPU")
     assert persistent.main([]) == 2

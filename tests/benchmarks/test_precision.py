@@ -31,6 +31,20 @@ def test_the_table(simulated, monkeypatch, tmp_path, capsys):
     assert len(lines) == 3 + len(rows)
 
 
+def test_sums_in_parts_of_other_lengths(simulated, monkeypatch):
+    cublas, factors = (importlib.import_module(f"rnnlab.ops.cuda.{name}") for name in ("cublas", "factors"))
+    monkeypatch.setattr(cublas, "split_is_faster", lambda *sizes: True)
+    before, products = factors.TERMS, []
+    monkeypatch.setattr(gpu, "our_milliseconds", lambda work: work() or 2.0)
+    summed = factors.summed
+    monkeypatch.setattr(factors, "summed", lambda *given: products.append(factors.TERMS) or summed(*given))
+    monkeypatch.setattr(cublas, "summed", factors.summed)
+    found = precision.measure(5, 6, 40, 1, [16, 8])
+    assert [row.precision for row in found] == [*precision.PRECISIONS, "tf32x3, 16", "tf32x3, 8"]
+    assert {before, 16, 8} == set(products)
+    assert factors.TERMS == before
+
+
 def test_without_a_gpu(monkeypatch, capsys):
     monkeypatch.setattr(gpu, "no_device", lambda: "there is no GPU")
     assert precision.main([]) == 2
