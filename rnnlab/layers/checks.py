@@ -75,14 +75,16 @@ def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, 
         shape = getattr(array, "shape", None)
         if shape is None:
             raise InputTypeError(f"{function}: {name} is a {type(array).__name__}, expected an array")
-        if len(shape) == len(axes):
+        fits = len(shape) == len(axes)
+        if fits:
             for size, (factor, letter) in zip(shape, axes, strict=True):
                 if factor == 1:
                     sizes.setdefault(letter, size)
-        expected = tuple(factor * sizes[letter] if letter in sizes else None for factor, letter in axes)
-        if len(shape) != len(axes) or any(
-            e is not None and e != s for e, s in zip(expected, shape, strict=True)
-        ):
+            for size, (factor, letter) in zip(shape, axes, strict=True):
+                if letter in sizes and size != factor * sizes[letter]:
+                    fits = False
+        if not fits:
+            expected = tuple(factor * sizes[letter] if letter in sizes else None for factor, letter in axes)
             raise InputError(
                 f"{function}: {name} has shape {shape}, expected {_written(specification, expected)}"
             )

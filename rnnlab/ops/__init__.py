@@ -77,8 +77,12 @@ def ops_for(*arrays: Any) -> Primitives:
     TypeError
         If the arrays are of different libraries, or of one that has no primitives.
     """
-    if arrays and all(isinstance(array, _NUMPY) for array in arrays):
-        return _for_numpy().module
+    for array in arrays:
+        if not isinstance(array, _NUMPY):
+            break
+    else:
+        if arrays:
+            return _for_numpy().module
     libraries = {type(array).__module__.partition(".")[0] for array in arrays}
     if libraries == {"cupy"}:
         return cast(Primitives, importlib.import_module("rnnlab.ops.cuda"))

@@ -16,6 +16,7 @@ cache until the loop reads them. The gradients of the pre-activations exist for 
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -94,36 +95,22 @@ class Packing(NamedTuple):
             If both are given, a shape or a length does not fit, or real steps of the mask follow padding.
         """
         N, T = shape
-        real = real_lengths(function, N, T, lengths, mask)
-        order = np.argsort(-real, kind="stable")
-        rank = np.empty(N, np.intp)
-        rank[order] = np.arange(N)
-        alive = (real[:, None] > np.arange(int(real.max(initial=0)))).sum(axis=0)  # (longest,) n_t
-        offsets = np.concatenate([[0], np.cumsum(alive)])
-        by_step = order * T + np.arange(alive.size)[:, None]  # (longest, N)
-        source = by_step[np.arange(N) < alive[:, None]]
-        last = np.minimum(np.arange(T), real[:, None] - 1)  # (N, T) step of the state at t, -1: h0
-        starts = np.concatenate([[0], N + offsets])  # initial states, then a block for each step
-        ends = last[:, -1] if T else np.full(N, -1)
-        ops = ops_for(like)
-        frozen = np.flatnonzero(np.arange(T) >= real[:, None])
-        early = frozen.size > 0
-        rows = [order, source, starts[last + 1] + rank[:, None], starts[ends + 1] + rank]
-        if early:
-            previous = np.arange(offsets[-1]) + np.repeat(starts[:-2] - offsets[:-1], alive)
-            rows += [frozen, rank[frozen // T], previous]
-        on_device = iter(_copied_at_once(ops, rows))
+        if lengths is None and mask is None:
+            plan = _plan_of_whole_sequences(N, T)
+        else:
+            plan = _plan(real_lengths(function, N, T, lengths, mask), T)
+        indices = iter(_copied_at_once(ops_for(like), plan.indices))
         return cls(
             shape=(N, T),
-            offsets=tuple(offsets.tolist()),
-            steps=Steps(N, alive),
-            order=next(on_device),
-            source=next(on_device),
-            index=next(on_device),
-            final=next(on_device),
-            frozen=next(on_device, None),
-            frozen_order=next(on_device, None),
-            previous=next(on_device, None),
+            offsets=plan.offsets,
+            steps=plan.steps,
+            order=next(indices),
+            source=next(indices),
+            index=next(indices),
+            final=next(indices),
+            frozen=next(indices, None),
+            frozen_order=next(indices, None),
+            previous=next(indices, None),
         )
 
     def chunks(self, columns: int) -> list[Chunk]:
@@ -231,6 +218,41 @@ class Packing(NamedTuple):
             ops.take(as_rows(dstates), self.frozen, padding)
             ops.embedding_gradient(padding, self.frozen_order, out)  # adds rows to rows
         return out
+
+
+class _Plan(NamedTuple):
+    """A packing before its indices are copied to a device."""
+
+    offsets: tuple[int, ...]
+    steps: Steps
+    indices: list[np.ndarray]  # order, source, index and final; with padding also the others
+
+
+def _plan(real: np.ndarray, T: int) -> _Plan:
+    """The packing of sequences of these lengths, (N,), padded to T."""
+    N = len(real)
+    order = np.argsort(-real, kind="stable")
+    rank = np.empty(N, np.intp)
+    rank[order] = np.arange(N)
+    alive = (real[:, None] > np.arange(int(real.max(initial=0)))).sum(axis=0)  # (longest,) n_t
+    offsets = np.concatenate([[0], np.cumsum(alive)])
+    by_step = order * T + np.arange(alive.size)[:, None]  # (longest, N)
+    source = by_step[np.arange(N) < alive[:, None]]
+    last = np.minimum(np.arange(T), real[:, None] - 1)  # (N, T) step of the state at t, -1: h0
+    starts = np.concatenate([[0], N + offsets])  # initial states, then a block for each step
+    ends = last[:, -1] if T else np.full(N, -1)
+    indices = [order, source, starts[last + 1] + rank[:, None], starts[ends + 1] + rank]
+    frozen = np.flatnonzero(np.arange(T) >= real[:, None])
+    if frozen.size:
+        previous = np.arange(offsets[-1]) + np.repeat(starts[:-2] - offsets[:-1], alive)
+        indices += [frozen, rank[frozen // T], previous]
+    return _Plan(tuple(offsets.tolist()), Steps(N, alive), indices)
+
+
+@functools.lru_cache(maxsize=8)
+def _plan_of_whole_sequences(N: int, T: int) -> _Plan:
+    """The same without padding, which batches of one training have again and again."""
+    return _plan(np.full(N, T), T)
 
 
 def _copied_at_once(ops: Any, arrays: Sequence[Array]) -> list[Array]:

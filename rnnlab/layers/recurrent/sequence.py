@@ -105,8 +105,10 @@ class CellRun:
     @property
     def chunked(self) -> ChunkedCell | None:
         """The prepared cell if it can run many steps at once, and nothing is to happen between them."""
+        prepared: Any = self.prepared
         plain = self._masks is None and self._state_mask is None
-        return self.prepared if plain and isinstance(self.prepared, ChunkedCell) else None
+        # issubclass remembers its result; isinstance looks at the methods of a protocol each time
+        return prepared if plain and issubclass(type(prepared), ChunkedCell) else None
 
     def step(self, gates: Array, prev: State, after: State, saved: Any, start: int) -> Step:
         """The arrays of a step whose first packed row is ``start``."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import DTypeLike
 
 from rnnlab.ops.numba.embedding import as_indices
-from rnnlab.ops.numba.kernel import DTYPES, Kernel, inlined, kernel, primitive, shared_by
+from rnnlab.ops.numba.guard import address
+from rnnlab.ops.numba.kernel import DTYPES, inlined, kernel, primitive, shared_by
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.parallel import share, slice_of
-from rnnlab.ops.numpy import arrays as on_one_thread
 from rnnlab.types import Array, Shape
 
 __all__ = ["clear", "put", "take", "zeros"]
@@ -19,37 +23,23 @@ _PARALLEL_FROM = 1 << 17  # numbers to move, some 50 microseconds, worth waking 
 
 @primitive
 def take(x: Array, rows: Array, out: Array) -> None:
-    _move(_take, on_one_thread.take, out.size, x, rows, out)
+    _take.run(shared_by(out.size, _PARALLEL_FROM), x, as_indices(rows), out)
 
 
 @primitive
 def put(x: Array, rows: Array, out: Array) -> None:
-    _move(_put, on_one_thread.put, x.size, x, rows, out)
-
-
-def _move(
-    kernel: Kernel, alone: Callable[..., None], numbers: int, x: Array, rows: Array, out: Array
-) -> None:
-    parts = shared_by(numbers, _PARALLEL_FROM)
-    if parts == 1:
-        alone(x, rows, out)
-    else:
-        kernel.run(parts, x, as_indices(rows), out)
+    _put.run(shared_by(x.size, _PARALLEL_FROM), x, as_indices(rows), out)
 
 
 @primitive
 def clear(x: Array) -> None:
-    parts = shared_by(x.size, _PARALLEL_FROM)
-    if parts == 1:
-        on_one_thread.clear(x)
-    else:
-        _clear.run(parts, x)
+    _clear.run(shared_by(x.size, _PARALLEL_FROM), x)
 
 
 def zeros(shape: int | Shape, dtype: DTypeLike = float) -> Array:
     out = empty(shape, dtype)
     if out.dtype.char in DTYPES:
-        clear(out.reshape(-1))
+        _clear.run(shared_by(out.size, _PARALLEL_FROM), out.reshape(-1))
     else:
         out.fill(0)
     return out
@@ -58,10 +48,25 @@ def zeros(shape: int | Shape, dtype: DTypeLike = float) -> Array:
 # ---------------------------------------------------------------- kernels
 
 
+@intrinsic
+def _copy_bytes(context, target, source, count):
+    """Copy bytes from one address to another; the two ranges do not overlap."""
+
+    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
+        target, source = (b.inttoptr(place, cgutils.voidptr_t) for place in arguments[:2])
+        cgutils.raw_memcpy(b, target, source, arguments[2], itemsize=1)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp, types.intp), generate
+
+
 @inlined
 def _copy(x, out):
-    for j in range(out.size):
-        out[j] = x[j]
+    if x.strides[0] == x.itemsize and out.strides[0] == out.itemsize:
+        _copy_bytes(address(out), address(x), x.size * x.itemsize)
+    else:
+        for j in range(out.size):
+            out[j] = x[j]
 
 
 @kernel("T[:,:], int64[::1], T[:,:]", arguments="x (M, D); rows (n,) 0..M; out! (n, D)")

@@ -150,7 +150,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def empty(shape: int | Shape, dtype: DTypeLike = float) -> Array:
-    shape = tuple(shape) if isinstance(shape, Iterable) else (operator.index(shape),)
+    if not isinstance(shape, tuple):
+        shape = tuple(shape) if isinstance(shape, Iterable) else (operator.index(shape),)
     dtype = np.dtype(dtype)
     nbytes = prod(shape) * dtype.itemsize
     if nbytes < _SMALLEST or dtype.kind not in "fiubc":

@@ -198,7 +198,7 @@ def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     library = _library() if x.shape[0] * w.size >= _LARGE else None
     if library is not None and library.covers(x, w, out):
         if first is not None and first is not out:
-            take(first, np.zeros(out.shape[0], np.int64), out)
+            take(gemm.writeable(first), np.zeros(out.shape[0], np.int64), out)
         library.multiply(x, w, out, add=first is not None)
         return
     gemm.multiply(x, w, first, out)

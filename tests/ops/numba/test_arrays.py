@@ -12,6 +12,14 @@ from rnnlab.ops.numba.arrays import clear, put, take, zeros
 from .compare import every_dtype
 
 
+LAYOUTS = {
+    "contiguous": np.ascontiguousarray,
+    "rows apart": lambda a: np.hstack([a, a])[:, : a.shape[1]],
+    "columns apart": lambda a: np.repeat(a, 2, axis=1)[:, ::2],
+    "by columns": np.asfortranarray,
+}
+
+
 @pytest.fixture(params=[1, 3], ids=["one thread", "three threads"], autouse=True)
 def threads(request, monkeypatch):
     monkeypatch.setattr(kernel, "_threads", request.param)
@@ -20,21 +28,43 @@ def threads(request, monkeypatch):
 
 @pytest.mark.slow
 @every_dtype
-@pytest.mark.parametrize("columns", [1, 3, 70])
-@pytest.mark.parametrize("apart", [False, True], ids=["", "rows apart"])
+@pytest.mark.parametrize("columns", [0, 1, 3, 70])
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("integer", [np.int64, np.int32])
-def test_rows(columns, apart, integer, dtype, rng):
-    x = rng.standard_normal((50, 2 * columns)).astype(dtype)
-    x = x[:, :columns] if apart else x[:, :columns].copy()
+def test_rows(columns, layout, integer, dtype, rng):
+    x = LAYOUTS[layout](rng.standard_normal((50, columns)).astype(dtype))
     rows = rng.permutation(50)[:31].astype(integer)
-    out = np.full((31, 2 * columns), 7, dtype)[:, :columns]
+    out = LAYOUTS[layout](np.full((31, columns), 7, dtype))
     take(x, rows, out)
     np.testing.assert_array_equal(out, x[rows])
-    back = np.full((50, columns), 7, dtype)
+    back = LAYOUTS[layout](np.full((50, columns), 7, dtype))
     put(out, rows, back)
     expected = np.full_like(back, 7)
     expected[rows] = out
     np.testing.assert_array_equal(back, expected)
+
+
+@pytest.mark.parametrize("layout", ["rows apart", "columns apart"])
+def test_nothing_is_written_between_the_rows(layout, rng):
+    x = rng.standard_normal((9, 6)).astype(np.float32)
+    whole = np.zeros((9, 12), np.float32)
+    own = np.s_[:, :6] if layout == "rows apart" else np.s_[:, ::2]
+    for function in (take, put):
+        whole[...] = 7
+        function(x, np.arange(9)[::-1].copy(), whole[own])
+        np.testing.assert_array_equal(whole[own], x[::-1])
+        assert (whole == 7).sum() == 9 * 6
+
+
+def test_a_read_only_array(monkeypatch, rng):
+    x = rng.standard_normal((9, 6)).astype(np.float32)
+    x.flags.writeable = False
+    rows, out = np.array([3, 1]), np.zeros((2, 6), np.float32)
+    with pytest.raises(kernel.RefusedError, match="readonly"):
+        take(x, rows, out)
+    monkeypatch.setenv("RNNLAB_STRICT", "0")
+    take(x, rows, out)
+    np.testing.assert_array_equal(out, x[rows])
 
 
 @every_dtype
