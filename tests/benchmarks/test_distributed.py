@@ -88,6 +88,7 @@ def test_the_step_of_ranks_is_that_of_one(at_the_end, monkeypatch):
 def test_a_suite_that_lacks_something_is_left_out(monkeypatch, capsys):
     from benchmarks import __main__ as command
 
+    pytest.importorskip("torch")
     monkeypatch.setattr(command, "_about", lambda options: "a machine")
     monkeypatch.setattr(distributed, "which", lambda name: None)
     assert command.main(["distributed"]) == 0

@@ -34,7 +34,7 @@ from rnnlab.ops.numba.gemm import (
 )
 from rnnlab.ops.numba.kernel import inlined, kernel, phase, reduction, shared_by
 from rnnlab.ops.numba.memory import empty
-from rnnlab.ops.numba.parallel import in_parts, share
+from rnnlab.ops.numba.parallel import in_parts, share, share_either_way
 from rnnlab.ops.numba.registers import VECTOR, round_line, round_lines, rounded, transpose_square
 from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
 from rnnlab.ops.precision import products_precision
@@ -297,10 +297,13 @@ def end_tiles():
 
 
 @inlined
-def pairs_by_panels(rows, panels, part, parts, first_rows, edge, out):
-    """A part's share of out = rows w, or out += rows w if ``first_rows`` is the number of rows."""
+def pairs_by_panels(rows, panels, part, parts, first_rows, edge, out, backwards):
+    """A part's share of out = rows w, or out += rows w if ``first_rows`` is the number of rows.
+
+    It goes from the first panel to the last or backwards.
+    """
     row_parts = row_parts_of(out.shape[0], panels.shape[0], parts, ROWS)
-    for task in share(panels.shape[0] * row_parts, part, parts):
+    for task in share_either_way(panels.shape[0] * row_parts, part, parts, backwards):
         panel, row_part = task // row_parts, task % row_parts
         rows_by_pairs(rows, False, panels[panel], panel, row_part, row_parts, out, first_rows, edge, out)
 

@@ -23,7 +23,7 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.numba.kernel import DTYPES, Kernel, always_parallel, inlined, kernel, reduction, shared_by
 from rnnlab.ops.numba.memory import empty
-from rnnlab.ops.numba.parallel import share
+from rnnlab.ops.numba.parallel import share, share_either_way
 from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
 from rnnlab.types import Array
 
@@ -254,7 +254,7 @@ def _columns(dtype: np.dtype) -> int:
 def _multiply_panels(part, parts, x, panels, first, first_rows, out):
     """out = first + x w, w in panels."""
     edge = np.empty((ROWS, panels.shape[2]), out.dtype)
-    rows_by_panels(x, panels, part, parts, first, first_rows, edge, out)
+    rows_by_panels(x, panels, part, parts, first, first_rows, edge, out, False)
 
 
 @kernel(
@@ -352,10 +352,10 @@ def row_parts_of(rows, panels, threads, tile_rows):
 
 
 @inlined
-def rows_by_panels(x, panels, part, parts, first, first_rows, edge, out):
-    """A part's share of out = first + x w."""
+def rows_by_panels(x, panels, part, parts, first, first_rows, edge, out, backwards):
+    """A part's share of out = first + x w, from the first panel to the last or backwards."""
     row_parts = row_parts_of(x.shape[0], panels.shape[0], parts, ROWS)
-    for task in share(panels.shape[0] * row_parts, part, parts):
+    for task in share_either_way(panels.shape[0] * row_parts, part, parts, backwards):
         panel, row_part = task // row_parts, task % row_parts
         for k in range(0, x.shape[1], _DEPTH):
             piece = panels[panel, k : k + _DEPTH]

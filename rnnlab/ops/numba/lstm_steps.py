@@ -162,7 +162,7 @@ def _lstm_steps_forward(part, parts, gates, h, c, tanh_c, panels, table, edges):
                 break
             row, before = table[t, 0], table[t, 1]
             read, now = h[before + top : before + bottom], gates[row + top : row + bottom]
-            rows_by_panels(read, panels, 0, 1, now, now.shape[0], edge, now)
+            rows_by_panels(read, panels, 0, 1, now, now.shape[0], edge, now, False)
             _forward_step(table, t, top, bottom, gates, h, c, tanh_c)
 
 
@@ -182,8 +182,8 @@ def _lstm_narrow_forward(part, parts, gates, h, c, tanh_c, panels, x, x_panels, 
                 break
             row, before, here = table[t, 0], table[t, 1], table[t, 0] - table[0, 0]
             read, now = h[before + top : before + bottom], gates[row + top : row + bottom]
-            rows_by_panels(x[here + top : here + bottom], x_panels, 0, 1, b, 1, edge, now)
-            rows_by_panels(read, panels, 0, 1, now, now.shape[0], edge, now)
+            rows_by_panels(x[here + top : here + bottom], x_panels, 0, 1, b, 1, edge, now, False)
+            rows_by_panels(read, panels, 0, 1, now, now.shape[0], edge, now, False)
             _forward_step(table, t, top, bottom, gates, h, c, tanh_c)
 
 
@@ -205,7 +205,7 @@ def _lstm_steps_rounded_forward(part, parts, gates, h, c, tanh_c, panels, rows, 
             row, before = table[t, 0], table[t, 1]
             read, now = h[before + top : before + bottom], gates[row + top : row + bottom]
             round_rows(0, 1, read, 0, panels.shape[1], rows[piece])
-            pairs_by_panels(rows[piece], panels, 0, 1, now.shape[0], edge, now)
+            pairs_by_panels(rows[piece], panels, 0, 1, now.shape[0], edge, now, False)
             _forward_step(table, t, top, bottom, gates, h, c, tanh_c)
     end_tiles()
 
@@ -227,7 +227,7 @@ def _lstm_steps_backward(part, parts, dh, dstate, dcell, gates, c, tanh_c, da, p
             _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da)
             here = table[t, 0] - table[0, 0]
             da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
-            rows_by_panels(da_now, panels, 0, 1, dnow, 0, edge, dnow)
+            rows_by_panels(da_now, panels, 0, 1, dnow, 0, edge, dnow, False)
 
 
 @kernel(
@@ -252,7 +252,7 @@ def _lstm_steps_rounded_backward(
             here = table[t, 0] - table[0, 0]
             da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
             round_rows(0, 1, da_now, 0, panels.shape[1], rows[piece])
-            pairs_by_panels(rows[piece], panels, 0, 1, 0, edge, dnow)
+            pairs_by_panels(rows[piece], panels, 0, 1, 0, edge, dnow, False)
     end_tiles()
 
 
@@ -265,7 +265,7 @@ def _lstm_shared_forward(parts, gates, h, c, tanh_c, panels, table):
     for t in range(table.shape[0]):
         row, before, count = table[t, 0], table[t, 1], table[t, 3]
         read, now = h[before : before + count], gates[row : row + count]
-        in_parts(parts, _multiply_part, (read, panels, count, now))
+        in_parts(parts, _multiply_part, (t, read, panels, count, now))
         in_parts(parts, _forward_part, (table, t, gates, h, c, tanh_c))
 
 
@@ -280,7 +280,7 @@ def _lstm_shared_rounded_forward(parts, gates, h, c, tanh_c, panels, rows, table
     for t in range(table.shape[0]):
         row, before, count = table[t, 0], table[t, 1], table[t, 3]
         in_parts(parts, round_rows, (h[before : before + count], 0, panels.shape[1], rows[0]))
-        in_parts(parts, _multiply_rounded_part, (rows[0], panels, count, gates[row : row + count]))
+        in_parts(parts, _multiply_rounded_part, (t, rows[0], panels, count, gates[row : row + count]))
         in_parts(parts, _forward_part, (table, t, gates, h, c, tanh_c))
 
 
@@ -294,7 +294,7 @@ def _lstm_shared_backward(parts, dh, dstate, dcell, gates, c, tanh_c, da, panels
     for t in range(table.shape[0] - 1, -1, -1):
         here, count = table[t, 0] - table[0, 0], table[t, 3]
         in_parts(parts, _backward_part, (table, t, dh, dstate, dcell, gates, c, tanh_c, da))
-        in_parts(parts, _multiply_part, (da[here : here + count], panels, 0, dstate[:count]))
+        in_parts(parts, _multiply_part, (t, da[here : here + count], panels, 0, dstate[:count]))
 
 
 @kernel(
@@ -310,7 +310,7 @@ def _lstm_shared_rounded_backward(parts, dh, dstate, dcell, gates, c, tanh_c, da
         here, count = table[t, 0] - table[0, 0], table[t, 3]
         in_parts(parts, _backward_part, (table, t, dh, dstate, dcell, gates, c, tanh_c, da))
         in_parts(parts, round_rows, (da[here : here + count], 0, panels.shape[1], rows[0]))
-        in_parts(parts, _multiply_rounded_part, (rows[0], panels, 0, dstate[:count]))
+        in_parts(parts, _multiply_rounded_part, (t, rows[0], panels, 0, dstate[:count]))
 
 
 _FORWARD = _Kernels(
@@ -326,17 +326,21 @@ _BACKWARD = _Kernels(
 
 
 @phase
-def _multiply_part(part, parts, x, panels, first_rows, out):
-    """A part's columns of out = x w, or of out += x w if ``first_rows`` is the number of rows."""
+def _multiply_part(part, parts, t, x, panels, first_rows, out):
+    """A part's columns of out = x w, or of out += x w if ``first_rows`` is the number of rows.
+
+    Every second step begins with the last panel, which the cache still holds from the step before.
+    """
     edge = np.empty((ROWS, panels.shape[2]), out.dtype)
-    rows_by_panels(x, panels, part, parts, out, first_rows, edge, out)
+    rows_by_panels(x, panels, part, parts, out, first_rows, edge, out, t % 2 == 1)
 
 
 @phase
-def _multiply_rounded_part(part, parts, rows, panels, first_rows, out):
+def _multiply_rounded_part(part, parts, t, rows, panels, first_rows, out):
+    """The same with factors in bfloat16."""
     edge = np.empty((bfloat16.ROWS, panels.shape[2]), out.dtype)
     begin_tiles()
-    pairs_by_panels(rows, panels, part, parts, first_rows, edge, out)
+    pairs_by_panels(rows, panels, part, parts, first_rows, edge, out, t % 2 == 1)
     end_tiles()
 
 

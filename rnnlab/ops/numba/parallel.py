@@ -20,7 +20,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["in_parts", "share", "slice_of", "start_threads"]
+__all__ = ["in_parts", "share", "share_either_way", "slice_of", "start_threads"]
 
 _POINTER, _SIZE = ir.PointerType(), ir.IntType(64)
 _PAIR = ir.LiteralStructType([_SIZE, _SIZE])
@@ -36,6 +36,13 @@ def start_threads() -> None:
 def share(number, part, parts):
     """The numbers below ``number`` that are a part's: a range."""
     return range(part * number // parts, (part + 1) * number // parts)
+
+
+@numba.njit(inline="always")
+def share_either_way(number, part, parts, backwards):
+    """The same numbers, from the last to the first if ``backwards``."""
+    start, stop = part * number // parts, (part + 1) * number // parts
+    return range(stop - 1, start - 1, -1) if backwards else range(start, stop, 1)
 
 
 @numba.njit(inline="always")

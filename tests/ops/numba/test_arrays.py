@@ -11,7 +11,6 @@ from rnnlab.ops.numba.arrays import clear, put, take, zeros
 
 from .compare import every_dtype
 
-
 LAYOUTS = {
     "contiguous": np.ascontiguousarray,
     "rows apart": lambda a: np.hstack([a, a])[:, : a.shape[1]],

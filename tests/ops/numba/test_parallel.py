@@ -12,7 +12,7 @@ pytest.importorskip("threadpoolctl")
 
 import numba
 
-from rnnlab.ops.numba.parallel import in_parts, share, slice_of, start_threads
+from rnnlab.ops.numba.parallel import in_parts, share, share_either_way, slice_of, start_threads
 
 start_threads()
 
@@ -36,6 +36,18 @@ def test_each_part_is_called_once_with_all_arguments(parts):
     np.testing.assert_array_equal(numbers[:parts], expected[:parts])
     assert not numbers[parts:].any()
     assert calls.tolist() == [1] * parts + [0] * (64 - parts)
+
+
+@numba.njit
+def shared(number, parts, backwards):
+    return [[each for each in share_either_way(number, part, parts, backwards)] for part in range(parts)]
+
+
+@pytest.mark.parametrize(("number", "parts"), [(0, 1), (1, 1), (7, 1), (7, 3), (2, 3)])
+def test_either_way_a_part_has_the_same_numbers(number, parts):
+    forward, backward = shared(number, parts, False), shared(number, parts, True)
+    assert forward == [list(share.py_func(number, part, parts)) for part in range(parts)]
+    assert backward == [each[::-1] for each in forward]
 
 
 @numba.njit
