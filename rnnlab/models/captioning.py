@@ -32,7 +32,7 @@ from rnnlab.models.parts.captioning import (
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.features import Features, checked_features, features_of, named_arrays
-from rnnlab.models.parts.initialisation import set_forget_bias
+from rnnlab.models.parts.initialisation import INIT_SCALE, set_forget_bias
 from rnnlab.models.parts.output import build_output
 from rnnlab.models.parts.reconstruction import decoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence
@@ -94,7 +94,7 @@ class CaptioningRNN(EncoderDecoder):
         With ``attention``: G, size of a global vector of the image, which then gives the initial state
         instead of the mean of the regions. Features are a tuple of regions (N, L, D) and vectors (N, G).
     attention_dim : int, optional
-        Units of additive scores, ``hidden_dim`` if left out; other scores have none.
+        Units of additive scores, ``hidden_dim`` if left out. Only with additive scores, also of a reviewer.
     selector : bool
         Whether a gate scales the context of the regions (Xu et al. 2015, section 4.2.1).
     target_attention : bool
@@ -117,7 +117,7 @@ class CaptioningRNN(EncoderDecoder):
         Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
         weight of its loss is 0.
     detach_target : bool
-        Whether the states that ARNet reconstructs are constants to its loss; in the paper they are not.
+        Whether the states that ARNet reconstructs are constants to its loss (not in the paper). Needs ARNet.
     discriminative : float >= 0
         Weight of discriminative supervision (Jiang, Ma and Lu 2020, eqs 9-10), which needs a ``reviewer``:
         thought vectors predict the most frequent words of a sentence, by a multi-label margin loss that is a
@@ -139,7 +139,7 @@ class CaptioningRNN(EncoderDecoder):
         "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100. "uniform":
         all from U(-init_scale, init_scale). Biases start at zero.
     init_scale : float > 0
-        Bound of the "uniform" initialisation; 0.08 is LRCN's.
+        Bound of the "uniform" initialisation; 0.08 is LRCN's. Only "uniform" takes another value.
     regularisation : mapping, optional
         Dropout and zoneout inside the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
         ``recurrent_dropout_on``, ``weight_dropout``; see :class:`rnnlab.layers.Regularisation`.
@@ -191,7 +191,7 @@ class CaptioningRNN(EncoderDecoder):
         loss_average: LossAverage = "batch",
         forget_bias: Number = 0.0,
         initialisation: Initialisation = "course",
-        init_scale: Positive = 0.08,
+        init_scale: Positive = INIT_SCALE,
         regularisation: RegularisationOptions = None,
         rng: np.random.Generator | int = 0,
         device: str = "cpu",

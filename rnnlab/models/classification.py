@@ -23,7 +23,7 @@ from rnnlab.layers.checks import as_tokens, check_rng
 from rnnlab.layers.recurrent.packing import real_lengths
 from rnnlab.models.base import BatchSize, Model, RegularisationOptions, arguments_of, averaging_size
 from rnnlab.models.input_gradients import ClassificationGradients
-from rnnlab.models.parts.initialisation import set_forget_bias
+from rnnlab.models.parts.initialisation import INIT_SCALE, set_forget_bias
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
 from rnnlab.models.parts.reconstruction import check_reconstructor, decoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence, StackedLayers
@@ -78,7 +78,7 @@ class SequenceClassifier(Model):
         Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
         weight of its loss is 0.
     detach_target : bool
-        Whether the states that ARNet reconstructs are constants to its loss; in the paper they are not.
+        Whether the states that ARNet reconstructs are constants to its loss (not in the paper). Needs ARNet.
     forget_bias : float
         Initial value of the biases of an LSTM's forget gates. A positive value keeps the gates open at first,
         so that a state is remembered for longer (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1). Must
@@ -87,7 +87,7 @@ class SequenceClassifier(Model):
         "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100. "uniform":
         all from U(-init_scale, init_scale). Biases start at zero.
     init_scale : float > 0
-        Bound of the "uniform" initialisation; 0.08 is LRCN's.
+        Bound of the "uniform" initialisation; 0.08 is LRCN's. Only "uniform" takes another value.
     regularisation : mapping, optional
         Dropout and zoneout inside the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
         ``recurrent_dropout_on``, ``weight_dropout``; see :class:`rnnlab.layers.Regularisation`.
@@ -124,7 +124,7 @@ class SequenceClassifier(Model):
         reconstructor_dim: Count | None = None,
         detach_target: bool = False,
         initialisation: Initialisation = "course",
-        init_scale: Positive = 0.08,
+        init_scale: Positive = INIT_SCALE,
         regularisation: RegularisationOptions = None,
         rng: np.random.Generator | int = 0,
         device: str = "cpu",

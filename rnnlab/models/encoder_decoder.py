@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.decoding.search import num_rows, select
+from rnnlab.errors import InputError
 from rnnlab.layers.attention.losses import doubly_stochastic_loss
 from rnnlab.layers.checks import check_rng
 from rnnlab.layers.softmax import loss_divisor
@@ -308,6 +309,11 @@ class EncoderDecoder(Inference):
         )
         dweights = {}
         if self.doubly_stochastic:
+            if "source" not in decoded.weights:
+                raise InputError(
+                    f"{type(self).__name__}: doubly_stochastic is {self.doubly_stochastic}, but the model "
+                    "was made without attention"
+                )
             lengths = forced.lengths if forced.mask is None else None
             term, dterm = doubly_stochastic_loss(
                 decoded.weights["source"], lengths, mask=forced.mask, memory_mask=source.mask

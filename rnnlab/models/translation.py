@@ -26,7 +26,7 @@ from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.input_gradients import TranslationGradients
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
-from rnnlab.models.parts.initialisation import set_forget_bias
+from rnnlab.models.parts.initialisation import INIT_SCALE, set_forget_bias
 from rnnlab.models.parts.output import build_output
 from rnnlab.models.parts.padding import rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
@@ -78,7 +78,7 @@ class Seq2Seq(EncoderDecoder):
     attention : "additive", "dot", "bilinear" or None
         Score of the attention to the source. None is no attention: the decoder has only its initial state.
     attention_dim : int, optional
-        Units of additive scores, ``hidden_dim`` if left out; other scores have none.
+        Units of additive scores, ``hidden_dim`` if left out. Only with additive scores, also of a reviewer.
     target_attention : bool
         Whether to attend to the decoder's own past states as well (Xia et al. 2017).
     reviewer : mapping, optional
@@ -90,7 +90,7 @@ class Seq2Seq(EncoderDecoder):
     word_dropout : float in [0, 1)
         Probability of dropping an element of a word vector, of the source and of the target.
     layer_dropout : float in [0, 1)
-        Probability of dropping an element of what an encoder layer reads from the one below it: of nothing
+        Probability of dropping an element of what an encoder layer reads from the one below it. Must be 0
         with a single layer.
     output_dropout : float in [0, 1)
         Probability of dropping an element of what is scored.
@@ -102,7 +102,7 @@ class Seq2Seq(EncoderDecoder):
         Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
         weight of its loss is 0.
     detach_target : bool
-        Whether the states that ARNet reconstructs are constants to its loss; in the paper they are not.
+        Whether the states that ARNet reconstructs are constants to its loss (not in the paper). Needs ARNet.
     encoder_reconstruction : float >= 0
         Weight of the same loss of the encoder's top layer. Each direction has an ARNet of its own, which
         reads in that direction.
@@ -129,7 +129,7 @@ class Seq2Seq(EncoderDecoder):
         "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100. "uniform":
         all from U(-init_scale, init_scale). Biases start at zero.
     init_scale : float > 0
-        Bound of the "uniform" initialisation; 0.08 is LRCN's.
+        Bound of the "uniform" initialisation; 0.08 is LRCN's. Only "uniform" takes another value.
     regularisation : mapping, optional
         Dropout and zoneout inside the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
         ``recurrent_dropout_on``, ``weight_dropout``; see :class:`rnnlab.layers.Regularisation`.
@@ -179,7 +179,7 @@ class Seq2Seq(EncoderDecoder):
         loss_average: LossAverage = "token",
         forget_bias: Number = 0.0,
         initialisation: Initialisation = "course",
-        init_scale: Positive = 0.08,
+        init_scale: Positive = INIT_SCALE,
         regularisation: RegularisationOptions = None,
         rng: np.random.Generator | int = 0,
         device: str = "cpu",

@@ -193,7 +193,9 @@ def _check_losses(losses: dict[str, float], model: Any) -> None:
                 f"losses has {loss}, which is no loss of {name}; it has {', '.join(known) or 'none'}"
             )
     if losses:
-        type(model).from_config(config | losses)
+        parts = {option: getattr(model, part, None) for part, option in LOSS_PARTS.values()}
+        sizes = {option: part.size for option, part in parts.items() if part is not None}
+        type(model).from_config(config | sizes | losses)
     for loss, (part, option) in LOSS_PARTS.items():
         if losses.get(loss) and getattr(model, part) is None:
             raise InputError(

@@ -12,8 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from rnnlab.errors import InputError
 from rnnlab.layers.recurrent.cell import cell_for
+from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.metrics import METRICS, Metric, TranslationMetric
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models.parts.effects import check_effects
 from rnnlab.options import (
     Count,
     Natural,
@@ -49,9 +51,14 @@ class _ModelTable(Table):
 
     def __post_init__(self) -> None:
         try:
-            cell_for("model", self.cell_type, "cell_type")
+            cell = cell_for("model", self.cell_type, "cell_type")
+            check_effects("model", self.options())
         except (ValueError, TypeError) as error:  # begins with the key, as all errors of tables do
             raise type(error)(str(error).removeprefix("model: ")) from error
+        try:
+            Regularisation.of(asdict(self.regularisation)).check("model", cell)
+        except (ValueError, TypeError) as error:
+            raise type(error)(str(error).replace("model: ", "regularisation.", 1)) from error
 
 
 @derived_from(CaptioningRNN, without=("word_to_idx", "input_dim", "global_dim", "rng", "device"))

@@ -387,6 +387,13 @@ def test_a_global_vector_without_attention():
         CaptioningRNN(WORD_TO_IDX, global_dim=5)
 
 
+def test_a_weight_of_a_loss_that_the_model_does_not_have():
+    model = build(target_attention=True)
+    model.doubly_stochastic = 0.5
+    with pytest.raises(ValueError, match="doubly_stochastic is 0.5, but the model was made without"):
+        model.loss(np.ones((2, 3)), np.array([[1, 4, 2], [1, 5, 2]]))
+
+
 def test_a_weight_of_a_loss_may_be_a_number_of_numpy():
     """As one of np.linspace: it does not make float32 float64."""
     features = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)

@@ -173,7 +173,7 @@ TRANSLATORS = [
 @pytest.mark.parametrize("options", TRANSLATORS, ids=translation.name_of)
 def test_translations(options, rng, monkeypatch):
     source, target = translation.batch()
-    model = translation.build(**options, **translation.DROPOUT)
+    model = translation.build(**translation.with_dropout(options))
 
     def run(**more):
         return model.loss(source, target, rng=np.random.default_rng(1), **more)

@@ -86,7 +86,7 @@ def captioning(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         options["state_activation"] = draws.one_of("none", "tanh")
         has_cell_state = options["cell_type"] == "lstm" or options["reviewer"]
         options["project_cell"] = bool(has_cell_state) and draws.chance(0.5)
-    model = CaptioningRNN(vocabulary(draws, options), dtype=np.float64, **options)
+    model = CaptioningRNN(vocabulary(draws, options), dtype=np.float64, **with_effect(options))
     N = rows(draws)
     features: Any = draws.normal(N, *([draws.size()] if attention else []), options["input_dim"])
     if options.get("global_dim"):
@@ -114,7 +114,7 @@ def translation(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         encoder_dim = options["encoder_dim"] = draws.size(3)
         options["hidden_dim"] = encoder_dim * (1 + bidirectional)
     words = {word: token for token, word in enumerate(draws.rng.permutation(["<NULL>", *"abcd"]).tolist())}
-    model = Seq2Seq(words, vocabulary(draws, options), dtype=np.float64, **options)
+    model = Seq2Seq(words, vocabulary(draws, options), dtype=np.float64, **with_effect(options))
     N, L = rows(draws), draws.size(6)
     source = draws.rng.integers(0, len(words), (N, L))  # <NULL> may be anywhere
     source[np.arange(L) >= draws.rng.integers(0, L + 1, (N, 1))] = words["<NULL>"]
@@ -130,7 +130,7 @@ def classification(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         "readout": draws.one_of(*READOUTS),
         "num_layers": draws.size(3),
     }
-    model = SequenceClassifier(dtype=np.float64, **options)
+    model = SequenceClassifier(dtype=np.float64, **with_effect(options))
     N, T = rows(draws), draws.size(6)
     x, labels = draws.normal(N, T, options["input_dim"]), draws.rng.integers(0, options["num_classes"], N)
     lengths = draws.optional(lambda: draws.rng.integers(0, T + 1, N), 0.7)
@@ -186,6 +186,23 @@ def sentences(draws: Draws, attention: str | None) -> dict[str, Any]:
         options["discriminative"] = draws.rate(0.6)
         options["discriminative_words"] = draws.optional(lambda: draws.size(3))
     return options
+
+
+def with_effect(options: dict[str, Any]) -> dict[str, Any]:
+    """The options but those that a model refuses because they would have no effect beside the others."""
+    score = options.get("attention") or ("additive" if options.get("target_attention") else None)
+    arnets = [
+        options.get(f"{part}reconstruct{end}") for part in ("", "encoder_") for end in ("ion", "or_dim")
+    ]
+    left_out = {
+        "attention_dim": score != "additive" and not options.get("reviewer"),
+        "detach_target": not any(arnets),
+        "layer_dropout": options.get("num_layers") == 1,
+    }
+    kept = {name: value for name, value in options.items() if not left_out.get(name)}
+    if options["regularisation"] and not options["regularisation"]["recurrent_dropout"]:
+        kept["regularisation"] = options["regularisation"] | {"recurrent_dropout_on": "state"}
+    return kept
 
 
 def vocabulary(draws: Draws, options: dict[str, Any]) -> dict[str, int]:

@@ -94,6 +94,20 @@ def test_overrides(recipe):
             "model.cell_type=os:getcwd",
             "--set: model.cell_type is <built-in function getcwd>, expected a",
         ),
+        (
+            "model.attention_dim=64",
+            "--set: model.attention_dim is 64, which needs attention or target_attention",
+        ),
+        ("model.init_scale=0.1", "--set: model.init_scale is 0.1, which needs initialisation 'uniform'"),
+        ("model.selector=true", "--set: model.selector is True, which needs attention"),
+        (
+            "model.regularisation.recurrent_dropout_on=candidate",
+            "--set: model.regularisation.recurrent_dropout_on is 'candidate', which needs a recurrent",
+        ),
+        (
+            "model.regularisation.zoneout_c=0.1",
+            "--set: model.regularisation.zoneout_c is 0.1, but cell 'gru' has no cell state",
+        ),
         ("model.word_dropout=1.0", "--set: model.word_dropout is 1.0, expected a probability in [0, 1)"),
         ("decoding.n_best=4", "decoding.n_best is 4, but beam search finds at most 3"),
         ("evaluation.metrics=['BLUE']", "--set: evaluation.metrics.1 is 'BLUE', expected one of 'BLEU'"),

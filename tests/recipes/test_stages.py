@@ -226,6 +226,13 @@ def test_stages_that_do_not_fit_the_model(tables, tmp_path, change, message):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_stage_may_turn_off_a_loss_whose_part_has_options(tables, tmp_path):
+    """The model keeps its ARNet, so that ``detach_target`` has an effect in the other stages."""
+    tables["model"] |= {"reconstruction": 0.1, "detach_target": True}
+    run = train(tables | {"stage": [{"num_epochs": 1, "losses": {"reconstruction": 0.0}}]}, tmp_path / "run")
+    assert (run.model.reconstruction, run.model.config()["detach_target"]) == (0.0, True)
+
+
 def test_a_weight_that_the_model_cannot_have(tables, tmp_path):
     tables["model"] |= {"attention": None}
     tables["data"] |= {"features": "pca"}

@@ -44,7 +44,7 @@ class Regularisation(NamedTuple):
         Probability of dropping a unit from what ``recurrent_dropout_on`` names.
     recurrent_dropout_on : "state" or "candidate"
         What is dropped: units of the state that the recurrent weights read, or of the candidate that a step
-        adds.
+        adds. "candidate" needs ``recurrent_dropout``.
     weight_dropout : float
         Probability of dropping a weight of Wh.
     """
@@ -74,7 +74,7 @@ class Regularisation(NamedTuple):
         return cls(**options)
 
     def check(self, function: str, cell: Cell) -> None:
-        """Raise ValueError if a number is out of range, or the cell lacks what is to be regularised."""
+        """Raise ValueError if a number is out of range, or an option has no effect with this cell."""
         for name in ("zoneout_h", "zoneout_c", "recurrent_dropout", "weight_dropout"):
             check_probability(function, name, getattr(self, name))
         if self.recurrent_dropout_on not in RECURRENT_DROPOUT_ON:
@@ -92,6 +92,11 @@ class Regularisation(NamedTuple):
                 f"{function}: weight_dropout is {self.weight_dropout}, but cell {name!r} has no Wh"
             )
         if not self.recurrent_dropout:
+            if self.recurrent_dropout_on != "state":
+                raise InputError(
+                    f"{function}: recurrent_dropout_on is {self.recurrent_dropout_on!r}, which needs a "
+                    "recurrent_dropout above 0"
+                )
             return
         if self.recurrent_dropout_on == "candidate" and not cell.drops_candidate:
             raise InputError(

@@ -37,12 +37,6 @@ def check_options(options: Mapping[str, Any]) -> None:
             f"CaptioningRNN: image_input is {options['image_input']!r}, "
             "expected 'initial_state' with attention"
         )
-    for name in ("global_dim", "selector", "doubly_stochastic"):
-        if options[name] and not options["attention"]:
-            raise InputError(
-                f"CaptioningRNN: {name} is {options[name]}, which needs attention: set it to 'additive', "
-                "'dot' or 'bilinear'"
-            )
 
 
 def build_encoder(

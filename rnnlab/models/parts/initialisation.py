@@ -15,6 +15,7 @@ from rnnlab.options import Initialisation
 from rnnlab.parameters import Parameters
 
 INITIALISATIONS = get_args(Initialisation)
+INIT_SCALE = 0.08  # the default of all models
 
 FanIns: TypeAlias = Mapping[str, int | np.ndarray]
 

@@ -271,6 +271,11 @@ def test_attention_that_adds_nothing_leaves_the_same_regularisation(cell, regula
             "rnn",
             "recurrent_dropout_on is 'candidate', but cell 'rnn' adds none",
         ),
+        (
+            {"recurrent_dropout_on": "candidate", "zoneout_h": 0.1},
+            "lstm",
+            "recurrent_dropout_on is 'candidate', which needs a recurrent_dropout above 0",
+        ),
         ({"recurrent_dropout_on": "input"}, "lstm", "recurrent_dropout_on is 'input', expected one of state"),
     ],
 )

@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models.parts.effects import check_effects
+
+WORDS = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
+REVIEWER = {"attention": "dot", "reviewer": {"blocks": 1}}
+
+
+def captioner(**options):
+    return CaptioningRNN(WORDS, 4, 3, 4, "lstm", **options)
+
+
+def translator(**options):
+    return Seq2Seq(WORDS, WORDS, 3, 4, **{"encoder_dim": 2, "attention": None} | options)
+
+
+def classifier(**options):
+    return SequenceClassifier(2, 3, 4, **options)
+
+
+@pytest.mark.parametrize(
+    ("build", "options", "message"),
+    [
+        (
+            captioner,
+            {"attention_dim": 5},
+            "which needs attention or target_attention: set one, or leave it out",
+        ),
+        (
+            translator,
+            {"attention_dim": 5},
+            "which needs attention or target_attention: set one, or leave it out",
+        ),
+        (
+            captioner,
+            {"attention_dim": 5, "attention": "dot"},
+            "additive scores, found attention 'dot': leave it",
+        ),
+        (
+            translator,
+            {"attention_dim": 5, "attention": "bilinear"},
+            "additive scores, found attention 'bilinear'",
+        ),
+        (captioner, {"selector": True}, "needs attention: set it to 'additive', 'dot' or 'bilinear'"),
+        (captioner, {"doubly_stochastic": 0.5}, "needs attention: set it to 'additive', 'dot' or 'bilinear'"),
+        (captioner, {"global_dim": 5, "target_attention": True}, "needs attention: set it to 'additive'"),
+        (captioner, {"detach_target": True}, "needs an ARNet: set reconstruction or reconstructor_dim"),
+        (translator, {"detach_target": True}, "needs an ARNet"),
+        (classifier, {"detach_target": True}, "needs an ARNet"),
+        (translator, {"layer_dropout": 0.5}, "needs num_layers of at least 2: it is dropout between layers"),
+        (captioner, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),
+        (translator, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),
+        (classifier, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),
+    ],
+)
+def test_an_option_without_effect(build, options, message):
+    name = next(iter(options))
+    model = {captioner: "CaptioningRNN", translator: "Seq2Seq", classifier: "SequenceClassifier"}[build]
+    with pytest.raises(ValueError, match=f"^{model}: {name} is {options[name]}, .*{message}"):
+        build(**options)
+
+
+@pytest.mark.parametrize("build", [captioner, translator, classifier])
+def test_recurrent_dropout_on_without_recurrent_dropout(build):
+    with pytest.raises(
+        ValueError, match="recurrent_dropout_on is 'candidate', which needs a recurrent_dropout"
+    ):
+        build(regularisation={"recurrent_dropout_on": "candidate", "zoneout_h": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("build", "options"),
+    [
+        (captioner, {"attention_dim": 5, "target_attention": True}),
+        (captioner, {"attention_dim": 5, "attention": "additive"}),
+        (captioner, {"attention_dim": 5, **REVIEWER}),
+        (translator, {"attention_dim": 5, **REVIEWER}),
+        (captioner, {"detach_target": True, "reconstructor_dim": 3}),
+        (translator, {"detach_target": True, "encoder_reconstruction": 0.1}),
+        (translator, {"layer_dropout": 0.5, "num_layers": 2}),
+        (classifier, {"init_scale": 0.5, "initialisation": "uniform"}),
+    ],
+)
+def test_with_what_it_needs_an_option_changes_the_model(build, options):
+    name, value = next(iter(options.items()))
+    model = build(**options)
+    assert model.config()[name] == value
+    assert type(model).from_config(model.config()).params.shapes == model.params.shapes
+    if name == "attention_dim":
+        assert value in np.concatenate([shape for shape in model.params.shapes.values()])
+
+
+@pytest.mark.parametrize("build", [captioner, translator, classifier])
+def test_defaults_may_be_given(build):
+    """As a saved configuration gives them."""
+    model = build(initialisation="course", init_scale=0.08, detach_target=False, regularisation={})
+    assert type(model).from_config(model.config()).config() == model.config()
+
+
+def test_an_arnet_whose_weight_is_now_zero_may_have_constant_targets():
+    model = captioner(reconstruction=0.1, detach_target=True)
+    model.reconstruction = 0.0
+    assert (
+        captioner(reconstructor_dim=4).params.shapes
+        == CaptioningRNN.from_config(model.config()).params.shapes
+    )
+
+
+def test_options_may_be_those_of_a_recipe():
+    check_effects("model", {"init_scale": 0.08, "initialisation": "course", "num_layers": 1})
+    with pytest.raises(ValueError, match="^model: attention_dim is 3, which needs attention"):
+        check_effects(
+            "model",
+            {"attention_dim": 3, "attention": None, "target_attention": False, "reviewer": {"blocks": None}},
+        )
