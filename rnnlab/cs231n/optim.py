@@ -1,7 +1,7 @@
 """The course's ``optim``: update rules as functions ``next_w, config = rule(w, dw, config)`` of one array.
 
 The hyperparameters and the state are keys of ``config``, with the names that :mod:`rnnlab.training.optim`
-gives them. ``w`` is not written.
+gives them; other keys, which the course ignores, are errors. ``w`` is not written.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ def _update(name: str, w: Array, dw: Array, config: dict[str, Any] | None) -> tu
     config = {} if config is None else config
     if np.shape(dw) != np.shape(w):
         raise InputError(f"{name}: dw has shape {np.shape(dw)}, expected {np.shape(w)} as w")
-    rule = make_update_rule(
-        name, {key: config[key] for key in make_update_rule(name).config() if key in config}
-    )
+    defaults = make_update_rule(name)
+    known = [*defaults.config(), *defaults.slots, "t"]
+    if unknown := [key for key in config if key not in known]:
+        raise InputError(f"{name}: config has {', '.join(map(repr, unknown))}, expected {', '.join(known)}")
+    rule = make_update_rule(name, {key: config[key] for key in defaults.config() if key in config})
     next_w = w.flatten()
     arrays = {slot: np.ravel(config.get(slot, np.zeros_like(next_w))) for slot in rule.slots}
     rule.load_state({"steps": 1, **arrays}, next_w)  # a rule without steps has no arrays

@@ -65,11 +65,38 @@ def test_the_state_goes_from_call_to_call():
     assert rel_error(W, np.linspace(-0.4, 0.6, num=N * D).reshape(N, D)) == 0
 
 
-@pytest.mark.parametrize("rule", [sgd, sgd_momentum, rmsprop, adam])
-def test_a_gradient_of_another_shape_is_refused(rule):
+@pytest.mark.parametrize(
+    ("rule", "slot"), [(sgd, None), (sgd_momentum, "velocity"), (rmsprop, "cache"), (adam, "m")]
+)
+def test_a_gradient_of_another_shape_is_refused(rule, slot):
     with pytest.raises(ValueError, match=r"dw has shape \(3, 3\), expected \(30, 30\) as w"):
         rule(np.zeros((30, 30)), np.ones((3, 3)), None)
-    config = {} if rule is sgd else {"velocity": np.zeros(3), "cache": np.zeros(3), "m": np.zeros(3)}
-    if config:
+    if slot is not None:
         with pytest.raises(ValueError, match=r"is float64 of shape \(3,\), expected float64 of shape \(4,\)"):
-            rule(np.zeros((2, 2)), np.ones((2, 2)), config)
+            rule(np.zeros((2, 2)), np.ones((2, 2)), {slot: np.zeros(3)})
+
+
+@pytest.mark.parametrize(
+    ("rule", "given", "expected"),
+    [
+        (sgd, {"learnig_rate": 1.0}, "config has 'learnig_rate', expected learning_rate, t$"),
+        (
+            sgd_momentum,
+            {"learning_rate": 1.0, "beta1": 0.9},
+            "config has 'beta1', expected learning_rate, momentum",
+        ),
+        (rmsprop, {"decay": 0.9, "m": W}, "config has 'decay', 'm', expected learning_rate, decay_rate"),
+        (adam, {"lr": 1.0}, "config has 'lr', expected learning_rate, beta1, beta2, epsilon, m, v, t$"),
+    ],
+)
+def test_a_key_that_the_rule_does_not_have_is_refused(rule, given, expected):
+    config = dict(given)
+    with pytest.raises(ValueError, match=expected):
+        rule(W, DW, config)
+    assert config.keys() == given.keys()
+
+
+@pytest.mark.parametrize("rule", [sgd, sgd_momentum, rmsprop, adam])
+def test_all_keys_that_a_rule_returns_may_be_given(rule):
+    _, config = rule(W, DW, None)
+    rule(W, DW, dict(config))
