@@ -471,14 +471,14 @@ def evaluate(
         )
     config: Any = run.config
     task = task_of(config)
-    for name, given, kind in (
-        ("decoding", decoding, DecodingConfig),
-        ("evaluation", evaluation, type(config.evaluation)),
+    changed = "run.config.decoding.changed(...)", "dataclasses.replace(run.config.evaluation, ...)"
+    for name, given, kind, example in (
+        ("decoding", decoding, DecodingConfig, changed[0]),
+        ("evaluation", evaluation, type(config.evaluation), changed[1]),
     ):
         if given is not None and not isinstance(given, kind):
             raise InputTypeError(
-                f"evaluate: {name} is {given!r}, expected a {kind.__name__}, such as "
-                f"dataclasses.replace(run.config.{name}, ...)"
+                f"evaluate: {name} is {given!r}, expected a {kind.__name__}, such as {example}"
             )
     evaluation = evaluation or config.evaluation
     options["communicator"] = communicator_of(communicator)

@@ -105,7 +105,10 @@ def given_search(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> DecodingConfig:
-    """The table [decoding] of the recipe, changed as the command line says."""
+    """The table [decoding] of the recipe, changed as the command line says.
+
+    Keys of the recipe that have no effect after these changes get their defaults.
+    """
     given = given_search(options)
     for of in ("beam", "sample"):
         if any(key in given for key in SEARCH_KEYS[of]):
@@ -119,11 +122,10 @@ def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> Decod
                 )
     found = given.get("beam_size", recipe.n_best) if method == "beam" else 1
     given.setdefault("n_best", min(recipe.n_best, found))
-    chosen = dataclasses.replace(recipe, **given)
-    if "diversity" in given and chosen.num_groups == 1:
+    if "diversity" in given and given.get("num_groups", recipe.num_groups) == 1:
         raise InputError("--diversity needs several groups, such as --groups 2")
-    if "normalisation" in given and not chosen.length_penalty:
+    if "normalisation" in given and not given.get("length_penalty", recipe.length_penalty):
         raise InputError("--normalisation needs a length penalty, such as --length-penalty 0.7")
     if getattr(options, "seed", None) is not None and method != "sample":
         raise InputError(f"--seed is given, but only --method sample uses it; the method is {method}")
-    return chosen
+    return recipe.changed(**given)

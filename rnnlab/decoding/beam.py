@@ -36,6 +36,7 @@ from rnnlab.ops import Primitives, device_of, ops_for
 from rnnlab.ops.beams import GOING, REFUSED, BeamRules, BeamStep
 from rnnlab.types import Array
 
+DIVERSITY = 0.5  # the default
 _LARGEST_NORM = 1e280  # a log-probability that is divided by it has all its digits
 _NORMALISATIONS = {
     "power": lambda length, exponent: length**exponent,
@@ -54,7 +55,7 @@ def beam_search(
     normalisation: str = "power",
     n_best: int = 1,
     num_groups: int = 1,
-    diversity: float = 0.5,
+    diversity: float = DIVERSITY,
     forbid: Iterable[int] = (),
     no_repeat_ngram: int = 0,
     return_alignments: bool = False,
@@ -127,6 +128,10 @@ def beam_search(
             raise InputError(f"beam_search: {name} is {value}, expected 0 or more")
     if normalisation not in _NORMALISATIONS:
         raise InputError(f"beam_search: normalisation is {normalisation!r}, expected 'power' or 'gnmt'")
+    if num_groups == 1 and diversity != DIVERSITY:
+        raise InputError(f"beam_search: diversity is {diversity}, which needs num_groups of at least 2")
+    if normalisation == "gnmt" and not length_penalty:
+        raise InputError("beam_search: normalisation is 'gnmt', which needs a length_penalty above 0")
     lengths = np.arange(1, constraints.max_length + 2, dtype=np.float64)  # words and <END>
     with np.errstate(over="ignore"):
         norms = _NORMALISATIONS[normalisation](lengths, length_penalty)

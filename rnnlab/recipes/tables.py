@@ -7,8 +7,9 @@ have it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from rnnlab.errors import InputError
 from rnnlab.layers.recurrent.cell import cell_for
@@ -205,7 +206,8 @@ class CallbacksConfig:
         return made
 
 
-# The keys of [decoding] that only one method has, named as the arguments of its function.
+# The keys of [decoding] that only one method has, named as the arguments of its function. With other methods
+# they have their defaults.
 SEARCH_KEYS = {
     "greedy": (),
     "beam": ("beam_size", "n_best", "length_penalty", "normalisation", "num_groups", "diversity"),
@@ -276,6 +278,37 @@ class DecodingConfig:
             raise InputError(
                 f"num_groups is {self.num_groups}, expected a divisor of {self.beam_size}, beam_size"
             )
+        defaults = _defaults(self)
+        for key, needed in _without_effect(asdict(self)).items():
+            if getattr(self, key) != defaults[key]:
+                raise InputError(
+                    f"{key} is {getattr(self, key)!r}, which needs {needed}; "
+                    f"expected {defaults[key]!r}, the default"
+                )
+
+    def changed(self, **changes: Any) -> Self:
+        """A copy with other values of some keys; other keys that have no effect then get their defaults."""
+        defaults, idle = _defaults(self), _without_effect(asdict(self) | changes)
+        return replace(self, **({key: defaults[key] for key in idle} | changes))
+
+
+def _defaults(table: DecodingConfig) -> dict[str, Any]:
+    return {each.name: each.default for each in fields(table)}
+
+
+def _without_effect(values: Mapping[str, Any]) -> dict[str, str]:
+    """The keys of [decoding] that have no effect beside the others, and what they need."""
+    found = {
+        key: f"method {method!r}, found {values['method']!r}"
+        for method, keys in SEARCH_KEYS.items()
+        for key in keys
+        if method != values["method"]
+    }
+    if values["num_groups"] == 1:
+        found.setdefault("diversity", "num_groups of at least 2")
+    if not values["length_penalty"]:
+        found.setdefault("normalisation", "a length_penalty above 0")
+    return found
 
 
 @dataclass(frozen=True)

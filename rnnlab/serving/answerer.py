@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TypeVar
 
 from rnnlab.decoding.search import attends
@@ -62,7 +61,7 @@ class Answerer:
         """
         if not 1 <= beam_size <= self.widest_beam:
             raise InputError(f"the beam width is {beam_size}, expected 1 to {self.widest_beam}")
-        options = replace(self.decoding, method="beam", beam_size=beam_size, n_best=beam_size)
+        options = self.decoding.changed(method="beam", beam_size=beam_size, n_best=beam_size)
         return self._thread.submit(products_in(self._matmul)(act), options).result()
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def discrepancy(
     indices = _examples(data, split)[:first]
     if not indices.size:
         raise InputError(f"discrepancy: {split} is empty, expected at least one sentence")
-    options = replace(config.decoding, method="greedy", n_best=1)
+    options = config.decoding.changed(method="greedy")
 
     def states(some: np.ndarray) -> tuple[Array, Array]:
         source, sentences = data.batch(split, some)

@@ -181,7 +181,7 @@ class TranslationTask(Task):
         pairs = data.split("val")
         count = limited(config.evaluation.max_sentences, len(pairs))
         sources, references = pairs.source[:count], [[words] for words in pairs.target[:count]]
-        options = replace(config.decoding, method="greedy", n_best=1)
+        options = config.decoding.changed(method="greedy")
 
         def scores(model: Seq2Seq) -> dict[str, float]:
             found = best_words(translate(model, sources, options, communicator=communicator))

@@ -48,3 +48,12 @@ def test_a_narrow_beam_finds_fewer_sentences_than_the_recipe_asks_for():
     assert search_options(recipe, Namespace(method="greedy")).n_best == 1
     with pytest.raises(ValueError, match="n_best is 3, but beam search finds at most 2"):
         search_options(recipe, Namespace(beam_size=2, n_best=3))
+
+
+def test_another_method_leaves_out_the_options_of_the_recipe_s():
+    recipe = DecodingConfig(beam_size=4, n_best=2, num_groups=2, diversity=1.0)
+    assert search_options(recipe, Namespace(temperature=0.7)) == DecodingConfig("sample", temperature=0.7)
+    assert search_options(recipe, Namespace(num_groups=1)) == DecodingConfig(beam_size=4, n_best=2)
+    assert search_options(DecodingConfig("sample", top_k=3), Namespace(beam_size=5)) == DecodingConfig(
+        beam_size=5
+    )

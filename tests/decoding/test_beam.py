@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,16 +30,16 @@ def test_one_beam_is_greedy(seed, words, max_length, length_penalty):
     seeds,
     st.integers(1, 3),
     st.integers(1, 3),
-    st.sampled_from([0.0, 0.5, 1.0, 2.0]),
-    st.sampled_from(["power", "gnmt"]),
+    st.sampled_from([(0.0, "power"), *product([0.5, 1.0, 2.0], ["power", "gnmt"])]),
     st.integers(1, 8),
     st.integers(0, 1),
     st.integers(0, 2),
 )
 @settings(max_examples=100)
 def test_a_wide_beam_finds_what_enumeration_finds(
-    seed, words, max_length, length_penalty, normalisation, n_best, min_length, no_repeat_ngram
+    seed, words, max_length, ranking, n_best, min_length, no_repeat_ngram
 ):
+    length_penalty, normalisation = ranking
     model = TableModel.random(np.random.default_rng(seed), words=words)
     options = {
         "length_penalty": length_penalty,
@@ -385,6 +387,8 @@ def test_alignments_belong_to_the_words(seed, num_groups, length_penalty):
         ({"length_penalty": -0.1}, "length_penalty is -0.1, expected 0 or more"),
         ({"length_penalty": float("nan")}, "length_penalty is nan, expected 0 or more"),
         ({"length_penalty": 200.0}, "length_penalty is 200.0, by which the scores of 30 words would vanish"),
+        ({"normalisation": "gnmt"}, "normalisation is 'gnmt', which needs a length_penalty above 0"),
+        ({"diversity": 1.0}, "diversity is 1.0, which needs num_groups of at least 2"),
         ({"normalisation": "mean"}, "normalisation is 'mean', expected 'power' or 'gnmt'"),
         ({"diversity": -1.0}, "diversity is -1.0, expected 0 or more"),
         ({"num_groups": 0}, "num_groups is 0, expected at least 1"),

@@ -110,6 +110,12 @@ def test_overrides(recipe):
         ),
         ("model.word_dropout=1.0", "--set: model.word_dropout is 1.0, expected a probability in [0, 1)"),
         ("decoding.n_best=4", "decoding.n_best is 4, but beam search finds at most 3"),
+        (
+            "decoding.temperature=0.5",
+            "--set: decoding.temperature is 0.5, which needs method 'sample', found 'beam'; expected 1.0",
+        ),
+        ("decoding.diversity=1.0", "--set: decoding.diversity is 1.0, which needs num_groups of at least 2"),
+        ("decoding.normalisation=gnmt", "normalisation is 'gnmt', which needs a length_penalty above 0"),
         ("evaluation.metrics=['BLUE']", "--set: evaluation.metrics.1 is 'BLUE', expected one of 'BLEU'"),
     ],
 )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import get_type_hints
 
 import numpy as np
@@ -13,8 +13,10 @@ from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.recipes.derived import arguments_of, help_of
 from rnnlab.recipes.stages import LossWeights, StageConfig
 from rnnlab.recipes.tables import (
+    SEARCH_KEYS,
     CallbacksConfig,
     ClassifierConfig,
+    DecodingConfig,
     ModelConfig,
     Seq2SeqConfig,
     TrainingConfig,
@@ -78,3 +80,24 @@ def test_weights_of_losses_are_those_of_the_models():
     for name, annotation in get_type_hints(LossWeights, include_extras=True).items():
         arguments = arguments_of(CaptioningRNN if name == "doubly_stochastic" else Seq2Seq)
         assert annotation == arguments[name].annotation
+
+
+@pytest.mark.parametrize(("method", "keys"), SEARCH_KEYS.items())
+def test_keys_of_another_method_have_no_effect(method, keys):
+    values = {"beam_size": 4, "length_penalty": 0.5, "num_groups": 3, "temperature": 0.5, "top_k": 2}
+    for key, value in values.items():
+        if key not in keys:
+            with pytest.raises(ValueError, match=f"{key} is {value}, which needs method .* found '{method}'"):
+                DecodingConfig(method, **{key: value})
+
+
+def test_keys_without_effect_get_their_defaults_where_others_change():
+    recipe = DecodingConfig(
+        beam_size=4, length_penalty=0.5, normalisation="gnmt", num_groups=2, diversity=1.0
+    )
+    assert recipe.changed(method="greedy", max_length=7) == DecodingConfig("greedy", max_length=7)
+    assert recipe.changed(num_groups=1).diversity == recipe.changed(method="sample").diversity == 0.5
+    assert recipe.changed(length_penalty=0.0).normalisation == "power"
+    assert recipe.changed(beam_size=6) == replace(recipe, beam_size=6)
+    with pytest.raises(ValueError, match="beam_size is 5, which needs method 'beam', found 'sample'"):
+        recipe.changed(method="sample", beam_size=5)

@@ -87,7 +87,7 @@ def test_a_discrepancy_is_that_of_one_process(name, tables):
 def test_captions_are_those_of_one_process(method, tables):
     def captions(communicator=search.ALONE):
         run = untrained(tables, CAPTIONS)
-        options = replace(run.config.decoding, method=method, n_best=1)
+        options = run.config.decoding.changed(method=method, n_best=1)
         images = run.data.split("train").model_inputs
         return decode(run.model, images, options, rng=5, first=11, communicator=communicator)
 
@@ -100,7 +100,7 @@ def test_alignments_are_those_of_one_process(tables):
     def translations(communicator=search.ALONE):
         run = untrained(tables, TRANSLATION)
         sources = [*run.data.split("train").source[:10], []]
-        options = replace(run.config.decoding, method="greedy", n_best=1)
+        options = run.config.decoding.changed(method="greedy")
         return translate(run.model, sources, options, alignments=True, communicator=communicator)
 
     expected = translations()
@@ -119,7 +119,7 @@ def test_each_rank_decodes_its_own_blocks(tables, monkeypatch):
         run = untrained(tables, CAPTIONS)
         decoded.append([])
         images = run.data.split("train").model_inputs
-        options = replace(run.config.decoding, method="greedy", n_best=1)
+        options = run.config.decoding.changed(method="greedy")
         return len(decode(run.model, images, options, first=11, communicator=communicator))
 
     decoded = []

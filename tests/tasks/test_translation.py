@@ -1,7 +1,6 @@
 """Sentence pairs from files to scores: a model learns to turn sentences round, and all commands know it."""
 
 import csv
-import dataclasses
 import json
 import os
 
@@ -158,7 +157,7 @@ def test_bleu_of_each_epoch_steers_training(recipe, tmp_path):
     config = load_config(recipe, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
     run = runs.train(config, tmp_path / "run", progress=False)
     rows = list(csv.DictReader((tmp_path / "run" / "history.csv").read_text().splitlines()))
-    greedy = dataclasses.replace(config.decoding, method="greedy", n_best=1)
+    greedy = config.decoding.changed(method="greedy")
     found = runs.evaluate(run, "val", decoding=greedy).corpus()["BLEU"]
     assert max(float(row["BLEU"]) for row in rows) == pytest.approx(found)
 
