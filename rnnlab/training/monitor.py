@@ -10,6 +10,8 @@ from rnnlab.errors import InputError
 from rnnlab.options import Mode
 from rnnlab.training.nonfinite import NonFiniteError
 
+MONITOR = "val_loss"  # the metric of a solver by default
+
 # Whether the least or the greatest value is best, for the metrics of this library.
 MODES: dict[str, Mode] = {
     "val_loss": "min",

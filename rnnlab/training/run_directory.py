@@ -71,7 +71,7 @@ def checkpoint_of(directory: str | os.PathLike[str]) -> Path:
     )
 
 
-class RunDirectory:
+class RunDirectory(os.PathLike[str]):
     """The files of one run.
 
     Parameters
@@ -106,6 +106,9 @@ class RunDirectory:
             raise FileExistsError(
                 f"run_dir {str(path)!r} already holds a run: resume it, or choose another directory"
             )
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

@@ -50,7 +50,7 @@ from rnnlab.training.distributed import (
 )
 from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.interrupt import Interrupt, Interrupted
-from rnnlab.training.monitor import Monitor
+from rnnlab.training.monitor import MONITOR, Monitor
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
 from rnnlab.training.parameter_average import ParameterAverage
@@ -62,7 +62,7 @@ from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.schedules import ScheduleFunction, ScheduleOption, same_schedule
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step import Prepared, Update
-from rnnlab.training.validation import Evaluate, default_evaluate
+from rnnlab.training.validation import Evaluate, check_without_validation, default_evaluate
 
 
 class Solver:
@@ -149,7 +149,7 @@ class Solver:
         Called at the start, after every iteration, epoch and checkpoint, and at the end, in this order:
         :mod:`rnnlab.training.callbacks`. An exception in one ends the run with a checkpoint.
     monitor : str
-        The metric by which the best epoch is chosen.
+        The metric by which the best epoch is chosen. One that is not the default needs validation.
     monitor_mode : "min" or "max", optional
         Whether the least or the greatest value of the monitored metric is best. Known for val_loss,
         val_perplexity, val_accuracy, BLEU, BLEU-1 to BLEU-4, ROUGE-L, CIDEr and METEOR, required for others.
@@ -161,7 +161,7 @@ class Solver:
     run_dir : path, optional
         Directory for configuration, checkpoints, history and loss curve; nothing is written if left out.
     checkpoint_every : int, optional
-        Iterations between checkpoints within an epoch, in addition to the one at its end.
+        Iterations between checkpoints within an epoch, in addition to the one at its end. Needs ``run_dir``.
     checkpoint_minutes : float, optional
         Minutes between checkpoints within an epoch, likewise.
     prefetch : int
@@ -226,7 +226,7 @@ class Solver:
         ema_decay: Probability | None = None,
         evaluate: Evaluate | None = None,
         callbacks: Sequence[Callback] = (),
-        monitor: str = "val_loss",
+        monitor: str = MONITOR,
         monitor_mode: Mode | None = None,
         patience: Count | None = None,
         restore_best: bool = True,
@@ -249,6 +249,9 @@ class Solver:
         if not isinstance(run_dir, str | os.PathLike | None):
             raise InputTypeError(f"Solver: run_dir is {run_dir!r}, expected a path")
         self.options = Options.of(Solver, locals())
+        for name in ("checkpoint_every", "checkpoint_minutes"):
+            if run_dir is None and (every := getattr(self.options, name)) is not None:
+                raise InputError(f"Solver: {name} is {every!r}, which needs run_dir")
         self._communicator = communicator_of(communicator)
         if device is not None:
             check_interface("model", model, ("to",))
@@ -268,8 +271,8 @@ class Solver:
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, self._communicator)
         if self._evaluate is not None and evaluate is None:
             check_interface("model", model, ("nll",))
-        if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
-            raise InputError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
+        if self._evaluate is None:
+            check_without_validation(self.options, self._state.schedule)
         if average is not None and (self._evaluate is None or not restore_best):
             raise InputError(
                 f"Solver: ema_decay is {ema_decay}, which needs a 'val' split or evaluate, and restore_best: "
@@ -278,7 +281,7 @@ class Solver:
         self._config, self._own_evaluate = as_json(config), evaluate is not None
         self._storage: Storage = InMemory(model, self._state, self.options)
         if run_dir is not None:
-            self._keep_in(RunDirectory(run_dir))
+            self._keep_in(run_dir if isinstance(run_dir, RunDirectory) else RunDirectory(run_dir))
 
     @classmethod
     def resume(
@@ -347,8 +350,7 @@ class Solver:
         given: dict[str, Any] = {"objective": objective, "device": device, "evaluate": evaluate}
         given["communicator"] = communicator
         config = checkpoint.config if config is None else config
-        solver = cls(model, data, callbacks=callbacks, config=config, **given, **options)
-        solver._keep_in(run)
+        solver = cls(model, data, callbacks=callbacks, config=config, run_dir=run, **given, **options)
         solver._state.load(run.last, checkpoint, model.params.flat)
         if len(solver.history) > solver.options.num_epochs:
             raise InputError(

@@ -8,7 +8,9 @@ from typing import Any
 
 from rnnlab.errors import InputError
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
+from rnnlab.training.monitor import MODES, MONITOR
 from rnnlab.training.protocols import Data, Model
+from rnnlab.training.schedules import LearningRateSchedule
 
 Evaluate = Callable[[Any], Mapping[str, float]]
 
@@ -52,3 +54,24 @@ def default_evaluate(
             "or the argument evaluate, a function that returns it"
         )
     return lambda model: validation_loss(model, data, batch_size, communicator=communicator)
+
+
+def check_without_validation(options: Any, schedule: LearningRateSchedule) -> None:
+    """Check that the options of a solver without validation need none; the default monitor may be given.
+
+    Raises
+    ------
+    ValueError
+        If one of them needs the monitored metric. The error names it.
+    """
+    name, value = "", None
+    if options.patience is not None:
+        name, value = "patience", options.patience
+    elif schedule.needs_validation:
+        name, value = "schedule", options.schedule
+    elif options.monitor != MONITOR:
+        name, value = "monitor", options.monitor
+    elif options.monitor_mode != MODES[MONITOR]:
+        name, value = "monitor_mode", options.monitor_mode
+    if name:
+        raise InputError(f"Solver: {name} is {value!r}, which needs a 'val' split or evaluate")

@@ -296,8 +296,15 @@ def test_silence(model, data, capsys):
 
 def test_without_run_dir_nothing_is_written(model, data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    quiet(model, data, checkpoint_every=2).train()
+    quiet(model, data).train()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", [{"checkpoint_every": 2}, {"checkpoint_minutes": 1.5}])
+def test_checkpoints_need_a_run_dir(options, model, data):
+    ((name, value),) = options.items()
+    with pytest.raises(ValueError, match=f"^Solver: {name} is {value}, which needs run_dir$"):
+        quiet(model, data, **options)
 
 
 def test_run_directory(model, make_data, tmp_path):
@@ -510,10 +517,23 @@ def test_metrics_that_are_none(returned, model, data):
         quiet(model, data, num_epochs=1, evaluate=lambda model: returned).train()
 
 
-@pytest.mark.parametrize("options", [{"patience": 2}, {"schedule": {"name": "plateau"}}])
-def test_steering_needs_validation(model, make_data, options):
-    with pytest.raises(ValueError, match="patience and a plateau schedule need a 'val' split or evaluate"):
-        Solver(model, make_data(["train"]), **options)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"patience": 2}, "patience is 2"),
+        ({"schedule": {"name": "plateau"}}, "schedule is {'name': 'plateau', .*}"),
+        ({"schedule": {"name": "warmup", "over": 2, "then": {"name": "plateau"}}}, "schedule is {.*}"),
+        ({"monitor": "val_perplexity"}, "monitor is 'val_perplexity'"),
+        ({"monitor": "F1", "monitor_mode": "max"}, "monitor is 'F1'"),
+        ({"monitor_mode": "max"}, "monitor_mode is 'max'"),
+    ],
+)
+def test_steering_needs_validation(model, make_data, tmp_path, options, message):
+    data = make_data(["train"])
+    with pytest.raises(ValueError, match=f"^Solver: {message}, which needs a 'val' split or evaluate$"):
+        Solver(model, data, run_dir=tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+    Solver(model, data, monitor="val_loss", monitor_mode="min")
 
 
 @pytest.mark.parametrize(
