@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, get_args, get_type_hints
+from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 from rnnlab.data.subwords import SUBWORDS
 from rnnlab.errors import InputError
@@ -74,6 +74,7 @@ __all__ = [
 class _Tables:
     """What all kinds of recipes have."""
 
+    REFUSED: ClassVar[tuple[str, ...]] = ()  # keys of [training] and [[stage]] that this kind does not have
     training: TrainingConfig
     stage: list[StageConfig]
     callbacks: CallbacksConfig
@@ -152,6 +153,7 @@ class Config(_Tables):
 class TranslationConfig(_Tables):
     """A recipe for sentences from sentences: another language's, or comments of code."""
 
+    REFUSED = ("self_critical",)
     data: ParallelTable | HabeasTable
     model: Seq2SeqConfig = field(default_factory=Seq2SeqConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -171,6 +173,7 @@ class TranslationConfig(_Tables):
 class ClassificationConfig(_Tables):
     """A recipe for classes of sequences, such as the pixels of images."""
 
+    REFUSED = ("self_critical", "scheduled_sampling")
     data: MnistTable | DigitsTable
     model: ClassifierConfig = field(default_factory=ClassifierConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)

@@ -29,7 +29,7 @@ _ARGUMENTS = {name: each for model in _MODELS for name, each in arguments_of(mod
 # Keys of [training] that are the same in all stages.
 _OF_ALL_STAGES = ("restore_best", "checkpoint_every", "checkpoint_minutes", "prefetch")
 
-_OF_STAGES = ("losses", "self_critical")  # keys that [training] does not have
+OF_STAGES = ("losses", "self_critical")  # keys that [training] does not have
 
 
 @with_keys({name: _ARGUMENTS[name] for name in LOSSES}, unset=True)
@@ -130,7 +130,7 @@ def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[S
         return [Stage(1, 1, training, {})]
     stages = []
     for number, table in enumerate(tables, start=1):
-        changes = {name: value for name, value in _given(table).items() if name not in _OF_STAGES}
+        changes = {name: value for name, value in _given(table).items() if name not in OF_STAGES}
         if number > 1:
             changes["warm_start"] = None
         if changes.get("update_rule", training.update_rule) == training.update_rule:

@@ -6,13 +6,13 @@ import dataclasses
 import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, get_args, get_origin, get_type_hints
 
 from rnnlab.recipes.derived import help_of
-from rnnlab.recipes.recipe import RECIPES, kinds_of
+from rnnlab.recipes.recipe import RECIPES, Recipe, kinds_of
 from rnnlab.recipes.schema import ConfigError, expected, suggestion
-from rnnlab.recipes.stages import LossWeights, StageConfig
+from rnnlab.recipes.stages import OF_STAGES, LossWeights, StageConfig
 from rnnlab.recipes.tables import SelfCriticalConfig
 
 _WIDTH = 100
@@ -39,11 +39,11 @@ def template(kind: str) -> str:
     """
     for recipe in RECIPES:
         if kind in kinds_of(recipe):
-            return "\n".join([*_tables(recipe, kind), "", *_stage()]) + "\n"
+            return "\n".join([*_tables(recipe, kind), "", *_stage(recipe)]) + "\n"
     raise ConfigError(f"kind is {kind!r}; {suggestion(kind, kinds())}")
 
 
-def _tables(recipe: type, kind: str) -> Iterator[str]:
+def _tables(recipe: type[Recipe], kind: str) -> Iterator[str]:
     annotations = get_type_hints(recipe, include_extras=True)
     for name in (field.name for field in dataclasses.fields(recipe) if field.name != "stage"):
         annotation = annotations[name]
@@ -54,14 +54,17 @@ def _tables(recipe: type, kind: str) -> Iterator[str]:
             "" if name != "data" else f"# All keys of a recipe with data.kind = {kind!r}.\n",
             f"[{name}]",
         )
-        yield from _keys(table)
+        yield from _keys(table, without=recipe.REFUSED)
 
 
-def _stage() -> Iterator[str]:
+def _stage(recipe: type[Recipe]) -> Iterator[str]:
     """The keys of a stage, as comments: a recipe need not have stages."""
-    own = {"losses.": LossWeights, "self_critical.": SelfCriticalConfig}
-    shared = [each.name for each in dataclasses.fields(StageConfig) if f"{each.name}." not in own]
-    others = [f"{table}{each.name}" for table, keys in own.items() for each in dataclasses.fields(keys)]
+    model = {each.name for each in dataclasses.fields(get_type_hints(recipe)["model"])}
+    stage = [each.name for each in dataclasses.fields(StageConfig) if each.name not in recipe.REFUSED]
+    shared = [name for name in stage if name not in OF_STAGES]
+    others = [f"losses.{each.name}" for each in dataclasses.fields(LossWeights) if each.name in model]
+    if "self_critical" in stage:
+        others += [f"self_critical.{each.name}" for each in dataclasses.fields(SelfCriticalConfig)]
     yield from textwrap.wrap(
         "Tables [[stage]], if there are any, train one after another. A key of [training] may be in a stage "
         f"instead: {', '.join(shared)}. A stage may also have {', '.join(others)}.",
@@ -71,11 +74,11 @@ def _stage() -> Iterator[str]:
     )
 
 
-def _keys(table: Any, prefix: str = "") -> Iterator[str]:
+def _keys(table: Any, prefix: str = "", without: Collection[str] = ()) -> Iterator[str]:
     """The lines of a table's keys; a table inside it has dotted keys."""
     helps = help_of(table)
     annotations = get_type_hints(table, include_extras=True)
-    for field in dataclasses.fields(table):
+    for field in (each for each in dataclasses.fields(table) if each.name not in without):
         annotation, key = annotations[field.name], f"{prefix}{field.name}"
         if dataclasses.is_dataclass(annotation):
             yield from _keys(annotation, f"{key}.")
