@@ -124,6 +124,8 @@ class CaptionData(SplitData[CaptionSplit]):
             If a field is missing or invalid. The message names file, field, found and expected.
         """
         if isinstance(source, Mapping):
+            _check_no_folder(features=(features, "pca"), global_features=(global_features, None))
+            _check_no_folder(splits=(splits, None), lazy=(lazy, False))
             vocabulary, read = _from_dictionary(source)
             return cls(
                 vocabulary, read, None, name or "captions", standardise=bool(standardise), max_train=max_train
@@ -382,3 +384,12 @@ def _from_dictionary(data: Mapping[str, Any]) -> tuple[Vocabulary, dict[str, Cap
             vocabulary, features, captions, image_idxs, tuple(map(str, get(f"{split}_urls"))), sources
         )
     return vocabulary, splits
+
+
+def _check_no_folder(**options: tuple[Any, Any]) -> None:
+    """Raise ValueError if an option of a folder differs from its default, which is given beside it."""
+    for name, (value, default) in options.items():
+        if value != default:
+            raise InputError(
+                f"CaptionData.from_course: {name} is {value!r}, which needs a folder, found a dictionary"
+            )

@@ -115,6 +115,8 @@ class ParallelData(SplitData[ParallelSplit]):
             raise InputError(
                 f"ParallelData: long_pairs is {long_pairs!r}, expected one of {', '.join(LONG_PAIRS)}"
             )
+        if long_pairs == "cut" and max_length is None:
+            raise InputError("ParallelData: long_pairs is 'cut', which needs max_length")
         counts = {
             "min_count": min_count,
             "max_size": max_size,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rnnlab.data.parallel_text import check_tokenizer
+from rnnlab.errors import InputError
 from rnnlab.options import Count, Natural
 from rnnlab.recipes.schema import EnvPath
 
@@ -209,6 +210,7 @@ class ParallelTable:
 
     def __post_init__(self) -> None:
         check_tokenizer(self.tokenizer, self.vocabulary_size, self.min_count, self.max_size)
+        _check_long_pairs(self)
 
 
 @dataclass(frozen=True)
@@ -238,6 +240,14 @@ class HabeasTable:
     max_length: Count | None = None
     long_pairs: Literal["drop", "cut"] = "drop"
     max_train: Count | None = None
+
+    def __post_init__(self) -> None:
+        _check_long_pairs(self)
+
+
+def _check_long_pairs(table: ParallelTable | HabeasTable) -> None:
+    if table.long_pairs == "cut" and table.max_length is None:
+        raise InputError("long_pairs is 'cut', which needs max_length")
 
 
 @dataclass(frozen=True)

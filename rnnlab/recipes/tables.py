@@ -159,6 +159,9 @@ class SelfCriticalConfig(Table):
         check_baseline(self.baseline, self.samples)
 
 
+_WANDB_PROJECT, _EVERY = "rnnlab", 10  # the defaults
+
+
 @dataclass(frozen=True)
 class CallbacksConfig:
     """What a run records while it trains, in its directory.
@@ -182,9 +185,17 @@ class CallbacksConfig:
     json_lines: bool = False
     tensorboard: bool = False
     wandb: bool = False
-    wandb_project: str = "rnnlab"
+    wandb_project: str = _WANDB_PROJECT
     gradients: bool = False
-    every: Count = 10
+    every: Count = _EVERY
+
+    def __post_init__(self) -> None:
+        if self.wandb_project != _WANDB_PROJECT and not self.wandb:
+            raise InputError(f"wandb_project is {self.wandb_project!r}, which needs wandb = true")
+        if self.every != _EVERY and not (self.json_lines or self.tensorboard or self.wandb or self.gradients):
+            raise InputError(
+                f"every is {self.every}, which needs json_lines, tensorboard, wandb or gradients to be true"
+            )
 
     def callbacks(self) -> list[Callback]:
         """The callbacks of these keys, new ones at each call: each stage of a run has its own.

@@ -195,6 +195,16 @@ def test_from_the_dictionary_of_the_course(shapes):
         CaptionData.from_course(dictionary)
 
 
+@pytest.mark.parametrize(
+    "options", [{"features": "full"}, {"global_features": "pca"}, {"splits": ["train"]}, {"lazy": True}]
+)
+def test_options_of_a_folder_do_not_fit_a_dictionary(options, shapes):
+    dictionary = load_coco_data(shapes, max_train=9)
+    (name,) = options
+    with pytest.raises(ValueError, match=f"from_course: {name} is .*, which needs a folder, found a dict"):
+        CaptionData.from_course(dictionary, **options)
+
+
 def test_refuses_splits_that_differ_and_none(rng):
     wide, narrow = small(rng), small(rng, dims=3)
     splits = {"train": wide.split("train"), "val": narrow.split("val")}

@@ -162,6 +162,7 @@ def test_described_for_people():
         ({}, {}, "found no split, expected pairs of a split train"),
         ({"train": [], "val": [([], [])]}, {}, "found train 0, val 1, expected"),
         (PAIRS, {"long_pairs": "keep"}, "long_pairs is 'keep', expected one of drop, cut"),
+        (PAIRS, {"long_pairs": "cut"}, "long_pairs is 'cut', which needs max_length"),
         (PAIRS, {"max_length": 0}, "max_length is 0, expected at least 1"),
         (PAIRS, {"max_train": -3}, "max_train is -3, expected at least 1"),
         (PAIRS, {"max_size": 0}, "max_size is 0, expected at least 1"),

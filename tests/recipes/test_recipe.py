@@ -110,6 +110,8 @@ def test_overrides(recipe):
         ),
         ("model.word_dropout=1.0", "--set: model.word_dropout is 1.0, expected a probability in [0, 1)"),
         ("decoding.n_best=4", "decoding.n_best is 4, but beam search finds at most 3"),
+        ("callbacks.every=5", "--set: callbacks.every is 5, which needs json_lines, tensorboard, wandb or"),
+        ("callbacks.wandb_project=a", "--set: callbacks.wandb_project is 'a', which needs wandb = true"),
         (
             "decoding.temperature=0.5",
             "--set: decoding.temperature is 0.5, which needs method 'sample', found 'beam'; expected 1.0",
@@ -145,6 +147,7 @@ def test_the_kind_of_data_makes_a_recipe_one_of_translations(recipe):
     for override, message in (
         ("model.image_input=every_step", "model.image_input is unknown"),
         ("evaluation.metrics=['CIDEr']", "evaluation.metrics.1 is 'CIDEr', expected one of 'BLEU', 'CS-k'"),
+        ("data.long_pairs=cut", "data.long_pairs is 'cut', which needs max_length"),
         ("data.min_count=0", "data.min_count is 0, expected an integer of at least 1"),
         ("data.kind=imagenet", "data.kind is 'imagenet', expected one of 'shapes', 'course', 'karpathy', "),
         ("data.kind=['a']", "data.kind is ['a'], expected one of 'shapes'"),
