@@ -58,8 +58,10 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
     ------
     FileNotFoundError, CheckpointError
         As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies, the cells, the outputs, the
-        numbers of layers or the places where an image enters differ, if one model alone has a reviewer, if
-        the shapes of a parameter do not fit, or if no parameter has the same name.
+        numbers of layers or the places where an image enters differ, if one model alone has a reviewer or
+        classifies, if both attend to an image and the initial states come from different vectors, if a deep
+        output reads other contexts, if the shapes of a parameter do not fit, or if no parameter has the same
+        name.
     """
     checkpoint = load_checkpoint(path)
     config = checkpoint.model.get("config", {})
@@ -88,12 +90,24 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
     )
 
 
+_SOURCE, _PAST = "attention to the source alone", "attention to the past states alone"
+_OTHER_CONTEXTS = ([_SOURCE, _PAST], [_PAST, _SOURCE])
+
+
+def _contexts(config: Mapping[str, Any]) -> str | None:
+    """Which contexts a model has, if they are those of one attention."""
+    if bool(config.get("attention")) == bool(config.get("target_attention")):
+        return None
+    return _SOURCE if config.get("attention") else _PAST
+
+
 def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Check what the parameters of a name mean.
 
-    A row belongs to a word, a column to a gate of the cell. ``W_proj`` maps an image to a state or to a word
-    vector, ``W_vocab`` reads a state or a deep output, and ``source_`` parameters attend to the source or to
-    thought vectors.
+    A row belongs to a word, a column to a gate of the cell. ``Wx`` reads words or a sequence to classify.
+    ``W_proj`` maps an image to a state or to a word vector, and beside attention to regions their mean or a
+    global vector. ``W_vocab`` reads a state or a deep output, ``W_deep_z`` the contexts of one attention or
+    another, and ``source_`` parameters attend to the source or to thought vectors.
     """
     for name in ("cell_type", "image_input", "output", "num_layers"):
         values = found.get(name), wanted.get(name)
@@ -105,6 +119,16 @@ def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, A
             raise CheckpointError(
                 path, "model: reviewer: blocks", blocks[0], f"{blocks[1]}, as the model has"
             )
+    classes = [each.get("num_classes") for each in (found, wanted)]
+    if found and wanted and None in classes and classes != [None, None]:
+        raise CheckpointError(path, "model: num_classes", classes[0], f"{classes[1]}, as the model has")
+    if found.get("attention") and wanted.get("attention"):
+        vectors = [each.get("global_dim") for each in (found, wanted)]
+        if vectors[0] != vectors[1]:
+            raise CheckpointError(path, "model: global_dim", vectors[0], f"{vectors[1]}, as the model has")
+    contexts = [_contexts(each) for each in (found, wanted)]
+    if "deep" in (found.get("output"), wanted.get("output")) and contexts in _OTHER_CONTEXTS:
+        raise CheckpointError(path, "model: attention", contexts[0], f"{contexts[1]}, as the model has")
     for name in ("source_word_to_idx", "word_to_idx"):
         if name in found and name in wanted:
             check_words(path, f"model: {name}", found[name], wanted[name], "model")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.training import Checkpoint, CheckpointError, save_checkpoint, warm_start
 from rnnlab.training.checkpoint import describe_model
 
@@ -115,6 +115,26 @@ REVIEWER = {"attention": "additive", "reviewer": {"blocks": 1, "steps": 2}}
         ({}, {"output": "deep"}, "output: found 'linear', expected 'deep', as the model has"),
         ({"attention": "additive"}, REVIEWER, "reviewer: blocks: found None, expected 1, as the model has"),
         (REVIEWER, {"attention": "additive"}, "reviewer: blocks: found 1, expected None, as the model has"),
+        (
+            {"attention": "additive"},
+            {"attention": "additive", "global_dim": 4},
+            "global_dim: found None, expected 4, as the model has",
+        ),
+        (
+            {"attention": "dot", "global_dim": 4},
+            {"attention": "additive", "target_attention": True},
+            "global_dim: found 4, expected None, as the model has",
+        ),
+        (
+            {"target_attention": True, "output": "deep"},
+            {"attention": "additive", "output": "deep"},
+            "attention: found attention to the past states alone, expected attention to the source alone, as",
+        ),
+        (
+            {"attention": "dot", "output": "deep"},
+            {"target_attention": True, "output": "deep"},
+            "attention: found attention to the source alone, expected attention to the past states alone, as",
+        ),
     ],
 )
 def test_parameters_that_mean_another_thing(first, second, message, tmp_path):
@@ -125,6 +145,29 @@ def test_parameters_that_mean_another_thing(first, second, message, tmp_path):
     with pytest.raises(CheckpointError, match=f"best.h5: model: {message}"):
         warm_start(path, other)
     np.testing.assert_array_equal(other.params.flat, before)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"target_attention": True}, {"attention": "additive"}),
+        ({}, {"attention": "additive", "global_dim": 4}),
+        ({"attention": "dot", "global_dim": 4}, {}),
+        ({"output": "deep"}, {"output": "deep", "target_attention": True}),
+    ],
+)
+def test_parameters_that_mean_the_same(first, second, tmp_path):
+    path = tmp_path / "best.h5"
+    model, other = (CaptioningRNN(TARGET, **IMAGES, **options) for options in (first, second))
+    save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
+    assert {"W_proj", "W_embed", "Wx", "W_vocab"} <= set(warm_start(path, other).loaded)
+
+
+def test_a_classifier_begins_as_no_captioner(tmp_path):
+    classifier, path = SequenceClassifier(2, 4, 4, "rnn"), tmp_path / "best.h5"
+    save_checkpoint(path, Checkpoint(classifier.params, describe_model(classifier)))
+    with pytest.raises(CheckpointError, match="model: num_classes: found 2, expected None, as the model has"):
+        warm_start(path, CaptioningRNN(TARGET, **IMAGES))
 
 
 @pytest.mark.parametrize("reviewer", [None, {}, {"steps": 8}])
