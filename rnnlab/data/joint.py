@@ -142,9 +142,8 @@ class JointCaptionInputs:
         return _flat(arrays for _, arrays in scaled)
 
     def check_files(self, files: Mapping[str, Any]) -> None:
-        """See :meth:`CaptionInputs.check_files`; of each model."""
-        for each in self._inputs.values():
-            each.check_files(files)
+        """See :meth:`CaptionInputs.check_files`; of each model. The error names its run."""
+        _for_each(self._inputs, lambda each: each.check_files(files))
 
     def _check_same_kind(self) -> None:
         """Check that the models read the same kind of features, which one file can have."""

@@ -152,7 +152,8 @@ class LazyFeatures:
             expected = "a floating-point dtype, or integers with the attributes offset and scale"
             raise mismatch(self._where, f"dtype {dtype}", expected)
         if len(shape) < 2 or 0 in shape[1:]:
-            raise mismatch(self._where, f"shape {shape}", "(num_images, ..., D)")
+            expected = "(num_images, ..., D), each but the first at least 1"
+            raise mismatch(self._where, f"shape {shape}", expected)
 
     def _checked_rows(self, rows: np.ndarray | None) -> np.ndarray:
         count = len(self._dataset)

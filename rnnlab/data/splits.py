@@ -183,8 +183,8 @@ class CaptionSplit:
             raise InputTypeError(f"{where}: found a {type(features).__name__}, expected an array") from None
         if dtype.kind != "f":
             raise mismatch(where, f"dtype {dtype}", "a floating-point dtype")
-        if len(shape) < 2:
-            raise mismatch(where, f"shape {shape}", "(num_images, ..., D)")
+        if len(shape) < 2 or 0 in shape[1:]:
+            raise mismatch(where, f"shape {shape}", "(num_images, ..., D), each but the first at least 1")
         if isinstance(features, np.ndarray):
             with np.errstate(over="ignore"):  # as models read them
                 values = features.astype(np.float32, copy=False)

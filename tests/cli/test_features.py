@@ -219,7 +219,8 @@ def test_features_of_another_encoding_are_refused(album, run, attending_run, unr
     error = caption(capsys, run, other)
     assert "symmetric.h5: found features by network.onnx" in error
     assert "as those of the training (" in error
-    assert "symmetric.h5: found features by" in caption(capsys, run, unrecorded["pooled"], other)
+    error = caption(capsys, unrecorded["pooled"], run, other)
+    assert f"{run}: {other}: found features by" in error
     assert len(caption(capsys, run, pooled).splitlines()) == 16
     assert len(caption(capsys, unrecorded["pooled"], other).splitlines()) == 16  # nothing to compare with
 

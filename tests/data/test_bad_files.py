@@ -174,6 +174,12 @@ BAD = {
         ValueError,
         r"features: found shape \(40,\), expected \(num_images, ..., D\)",
     ),
+    "features of width 0": (
+        FEATURES,
+        replaced("features", lambda values: values[:, :0]),
+        ValueError,
+        r"features: found shape \(40, 0\), expected \(num_images, ..., D\), each but the first at least 1",
+    ),
     "features not finite": (
         FEATURES,
         replaced("features", with_value(np.nan, 6, 1)),

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from rnnlab.data import caption_inputs
 from rnnlab.data.caption_inputs import CaptionInputs
+from rnnlab.data.joint import JointCaptionInputs
 from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.vocabulary import Vocabulary
 
@@ -93,3 +95,11 @@ def test_encodings_are_saved_with_the_scaling(network, photograph, tmp_path):
         ValueError, match="layer pool has 5 numbers, and the model reads 4 .*: give with --pca"
     ):
         other.encode([photograph])
+
+
+def test_features_of_another_encoding_name_the_run(network, monkeypatch):
+    plain = CaptionInputs(Vocabulary(["a"]), FeatureScaling({"features": Scaling.none(5)}))
+    runs = {"runs/a": plain.with_encoder(network), "runs/b": plain.with_encoder(network, pixels="unit")}
+    monkeypatch.setattr(caption_inputs, "recorded_encodings", lambda files: runs["runs/a"].encodings)
+    with pytest.raises(ValueError, match="^runs/b: new.h5: found features by network.onnx.*, expected by"):
+        JointCaptionInputs(runs).check_files({"features": "new.h5"})
