@@ -198,13 +198,15 @@ def check_writable(argument: str, path: str | os.PathLike[str], *, is_folder: bo
     Raises
     ------
     OSError
-        If the path is a device or a pipe, or a directory and no folder is meant, or its folder cannot be
-        written or made.
+        If the path is a device or a pipe, or a directory and no folder is meant, or its name is too long, or
+        its folder cannot be read, written or made.
     """
     target = _behind_links(path)
     refused = f"{argument} {path} cannot be written"
-    if target.is_dir() and not is_folder:
+    if not is_folder and os.path.isdir(target):  # not Path.is_dir, which may not look into a folder of others
         raise IsADirectoryError(f"{refused}: it is a directory, expected a file")
+    if not is_folder and os.fspath(path).endswith(("/", os.sep)):
+        raise IsADirectoryError(f"{refused}: it ends with {os.fspath(path)[-1]}, expected a file")
     if _is_special(target):
         raise OSError(f"{refused}: {_SPECIAL}")
     folder = target.absolute() if is_folder else target.absolute().parent
@@ -219,6 +221,13 @@ def check_writable(argument: str, path: str | os.PathLike[str], *, is_folder: bo
             pass
     except OSError as error:
         raise type(error)(f"{refused}: {folder} takes no new files ({error.strerror})") from None
+    if is_folder:
+        return
+    try:
+        with tempfile.NamedTemporaryFile(prefix=f".{target.name}.", suffix=target.suffix, dir=folder):
+            pass  # the name that atomic_write takes
+    except OSError as error:
+        raise type(error)(f"{refused}: {error.strerror}") from None
 
 
 def check_new_folder(argument: str, path: str | os.PathLike[str]) -> None:
@@ -235,7 +244,7 @@ def check_new_folder(argument: str, path: str | os.PathLike[str]) -> None:
         raise FileExistsError(
             f"{argument} {path} already exists, expected no such folder: delete it, or choose another one"
         )
-    check_writable(argument, path)
+    check_writable(argument, Path(path))  # without a slash at its end
 
 
 def _behind_links(path: str | os.PathLike[str]) -> Path:
@@ -244,7 +253,7 @@ def _behind_links(path: str | os.PathLike[str]) -> Path:
 
 def _is_special(path: Path) -> bool:
     """Whether there is something else than a file or a folder, which a rename would replace."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _put(temporary: Path, target: Path, most: int) -> None:

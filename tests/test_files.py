@@ -165,6 +165,40 @@ def test_what_cannot_be_written_is_found_early(tmp_path, monkeypatch):
     assert str(caught.value) == f"--out {target} cannot be written: {reason}"
 
 
+def test_a_folder_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    (tmp_path / "theirs").mkdir()
+    target, real_stat = tmp_path / "theirs" / "x.json", os.stat
+
+    def stat_of_mine(path, *arguments, **options):
+        if os.fspath(path) == str(target):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real_stat(path, *arguments, **options)
+
+    def refuse(dir):
+        raise PermissionError(13, "Permission denied", f"{dir}/tmp12345")
+
+    monkeypatch.setattr(os, "stat", stat_of_mine)
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    with pytest.raises(PermissionError) as caught:
+        check_writable("--json", target)
+    reason = f"{tmp_path / 'theirs'} takes no new files (Permission denied)"
+    assert str(caught.value) == f"--json {target} cannot be written: {reason}"
+
+
+def test_names_that_no_file_can_have_are_found_early(tmp_path):
+    for name in ("a" * 300, "a" * 250 + ".json"):  # atomic_write adds to the name
+        for folder in (tmp_path, tmp_path / "new"):
+            with pytest.raises(OSError, match=f"^--json .*/{name} cannot be written: File name too long$"):
+                check_writable("--json", folder / name)
+    with pytest.raises(
+        IsADirectoryError, match="^--json .*/new/ cannot be written: it ends with /, expected a"
+    ):
+        check_writable("--json", f"{tmp_path}/new/")
+    check_writable("--out", f"{tmp_path}/new/", is_folder=True)
+    check_new_folder("--out", f"{tmp_path}/new/")
+    assert names(tmp_path) == []
+
+
 def test_a_folder_is_there_at_the_end(tmp_path):
     target = tmp_path / "a" / "made"
     with atomic_folder("--out", target) as temporary:
