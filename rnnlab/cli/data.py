@@ -12,8 +12,8 @@ from rnnlab.cli.arguments import positive_integer, show_help
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.data import describe, prepare_annotated, read_coco, read_karpathy
 from rnnlab.data.course import VOCABULARY_FILE
+from rnnlab.data.prepare import check_unprepared
 from rnnlab.errors import InputError
-from rnnlab.files import check_new_folder
 
 
 def add(commands: Any) -> None:
@@ -56,7 +56,7 @@ def add(commands: Any) -> None:
 
 
 def _prepare(options: argparse.Namespace) -> int:
-    check_new_folder("--out", options.out)
+    check_unprepared("--out", options.out)
     if options.karpathy is not None:
         annotations = read_karpathy(options.karpathy)
     else:

@@ -53,7 +53,7 @@ def prepare_annotated(
     OSError, KeyError, ValueError
         If a file is missing or invalid, or the folder cannot be written. It is complete or absent.
     """
-    check_new_folder("prepare_annotated: out", out)
+    check_unprepared("prepare_annotated: out", out)
     data = open_annotated(
         annotations, features, min_count=min_count, max_words=max_words, standardise=False, lazy=True
     )
@@ -73,6 +73,25 @@ def prepare_annotated(
     kind, projection = ("full", None) if pca is None else ("pca", fitted.projection())
     write_course(out, data.vocabulary, data.splits, features=kind, projection=projection)
     return CaptionData.from_course(out, features=kind, standardise=False, lazy=True)
+
+
+def check_unprepared(argument: str, out: PathLike) -> None:
+    """Check, before minutes of work, that :func:`prepare_annotated` can write a folder.
+
+    Raises
+    ------
+    FileExistsError
+        If the folder exists. The message says which features it has, since none can be added.
+    OSError
+        As :func:`rnnlab.files.check_new_folder`.
+    """
+    if Path(out).is_dir() and (kinds := feature_kinds(out)):
+        raise FileExistsError(
+            f"{argument} {out} already exists, with features of kind {', '.join(map(repr, kinds))}, and "
+            "others cannot be added: delete it, or choose another folder; to read local and global features, "
+            "name both files in a recipe of data.kind 'karpathy' or 'coco'"
+        )
+    check_new_folder(argument, out)
 
 
 def describe(data: CaptionData | ParallelData | PixelData | PathLike) -> str:

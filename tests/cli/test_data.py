@@ -56,7 +56,7 @@ def test_prepare_writes_what_info_reads(tmp_path, capsys):
     assert capsys.readouterr().out == written
     assert cli.main(["data", "prepare", *arguments, "--out", str(tmp_path / "out")]) != 0
     message = (
-        f"--out {tmp_path / 'out'} already exists, expected no such folder: delete it, or choose another"
+        f"--out {tmp_path / 'out'} already exists, with features of kind 'pca', and others cannot be added"
     )
     assert message in capsys.readouterr().err
 

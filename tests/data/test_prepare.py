@@ -99,10 +99,16 @@ def test_two_sets_are_never_mixed(sources, tmp_path, monkeypatch):
     before = {file: file.read_bytes() for file in out.iterdir()}
     monkeypatch.setattr(PCA, "fit", None)  # nothing is computed
     with pytest.raises(
-        FileExistsError, match="prepare_annotated: out .*out already exists, expected no such"
+        FileExistsError,
+        match="prepare_annotated: out .*out already exists, with features of kind 'full', and",
     ):
         prepare_annotated(read_karpathy(annotations), path, out, min_count=2, pca=3)
     assert {file: file.read_bytes() for file in out.iterdir()} == before
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(
+        FileExistsError, match="out .*empty already exists, expected no such folder: delete it"
+    ):
+        prepare_annotated(read_karpathy(annotations), path, tmp_path / "empty")
 
 
 @pytest.mark.parametrize("name", ["atomic_write", "atomic_hdf5", "write_features"])
