@@ -147,7 +147,7 @@ def train(
     data = open_data(config.data)
     task_of(config).check_scorable(config, data)
     if config.stage:
-        check_stages(stages, new_model(config, data))
+        check_stages(stages, new_model(config, data), task_of(config).training_data(config, data))
     run = Run(path, config, data, None)
     with rank_0_prints(how["communicator"]):
         return _train_stages(run, stages, checkpoint, how, callbacks, {})

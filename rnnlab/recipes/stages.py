@@ -19,8 +19,10 @@ from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalConfig, TrainingCo
 from rnnlab.training import Solver
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.protocols import Model
+from rnnlab.training.schedules import make_schedule
 from rnnlab.training.self_critical import WITHOUT_TARGETS
 from rnnlab.training.step import check_sampled
+from rnnlab.training.validation import check_without_validation, has_validation
 from rnnlab.training.weight_decay import WeightDecay
 
 _MODELS = (CaptioningRNN, Seq2Seq, SequenceClassifier)
@@ -165,16 +167,19 @@ def _check_self_critical(table: StageConfig, training: TrainingConfig) -> None:
             )
 
 
-def check_stages(stages: Sequence[Stage], model: Any) -> None:
-    """Check that all stages fit the model, before the first one trains.
+def check_stages(stages: Sequence[Stage], model: Any, data: Any) -> None:
+    """Check that all stages fit the model and the data that it trains on, before the first one trains.
 
     Raises
     ------
     ValueError, TypeError
-        If a pattern matches no parameter, a loss is not one of this model, or the model lacks its parameters.
+        If a pattern matches no parameter, a loss is not one of this model, or the model lacks its parameters;
+        if a stage needs validation, and the data have none.
     """
     for stage in stages:
         try:
+            if not has_validation(data, stage.training.batch_size):
+                check_without_validation(stage.training, make_schedule(stage.training.schedule))
             trained = Trained(model.params, stage.training.trains)
             WeightDecay(model.params, trained, stage.training.weight_decay)
             check_sampled(model, stage.training.scheduled_sampling)

@@ -36,6 +36,11 @@ def validation_loss(
     return {f"{split}_loss": loss, f"{split}_perplexity": math.exp(loss) if loss < 700 else math.inf}
 
 
+def has_validation(data: Data, batch_size: int) -> bool:
+    """Whether there are examples to validate on, in a split "val"."""
+    return "val" in data.splits and bool(data.epoch("val", batch_size, None))
+
+
 def default_evaluate(
     data: Data, batch_size: int, monitor: str, communicator: Communicator
 ) -> Evaluate | None:
@@ -46,7 +51,7 @@ def default_evaluate(
     ValueError
         If ``monitor`` is not one of the metrics.
     """
-    if "val" not in data.splits or not data.epoch("val", batch_size, None):
+    if not has_validation(data, batch_size):
         return None
     if monitor not in ("val_loss", "val_perplexity"):
         raise InputError(
@@ -71,7 +76,7 @@ def check_without_validation(options: Any, schedule: LearningRateSchedule) -> No
         name, value = "schedule", options.schedule
     elif options.monitor != MONITOR:
         name, value = "monitor", options.monitor
-    elif options.monitor_mode != MODES[MONITOR]:
+    elif options.monitor_mode not in (None, MODES[MONITOR]):
         name, value = "monitor_mode", options.monitor_mode
     if name:
         raise InputError(f"Solver: {name} is {value!r}, which needs a 'val' split or evaluate")

@@ -226,6 +226,26 @@ def test_stages_that_do_not_fit_the_model(tables, tmp_path, change, message):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"monitor": "val_perplexity"}, "monitor is 'val_perplexity'"), ({"patience": 1}, "patience is 1")],
+)
+def test_stages_that_need_validation(tables, tmp_path, monkeypatch, change, message):
+    opened = runs.open_data
+
+    def open_without_val(table):
+        data = opened(table)
+        del data.splits["val"]
+        return data
+
+    monkeypatch.setattr(runs, "open_data", open_without_val)
+    with pytest.raises(
+        ValueError, match=f"^stage.2: Solver: {message}, which needs a 'val' split or evaluate"
+    ):
+        train(tables | {"stage": [STAGES[0], change]}, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_stage_may_turn_off_a_loss_whose_part_has_options(tables, tmp_path):
     """The model keeps its ARNet, so that ``detach_target`` has an effect in the other stages."""
     tables["model"] |= {"reconstruction": 0.1, "detach_target": True}

@@ -34,13 +34,15 @@ def test_the_model_and_the_stages_of_every_recipe_fit(name):
         vocabulary=vocabulary,
         source_vocabulary=vocabulary,
         num_classes=10,
+        splits=("train", "val"),
+        epoch=lambda split, batch_size, rng: [0],
         num_features=5,
         num_global_features=3 if getattr(config.data, "global_features", None) else None,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(captioning, "check_features", lambda config, data: None)
         model = task_of(config).new_model(config, data)
-    check_stages(config.stages(), model)
+    check_stages(config.stages(), model, data)
     assert model.params.flat.size > 0
 
 
