@@ -16,9 +16,10 @@ import os
 import sys
 from typing import Any
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, NotInstalledError
 
 __all__ = ["import_numba", "kernel_threads", "limit_libraries", "num_threads"]
+_OLDEST_NUMBA = 0, 62  # the first with LLVM's untyped pointers, which the kernels use
 
 
 def num_threads() -> int:
@@ -62,9 +63,12 @@ def import_numba() -> Any:
     Raises
     ------
     ImportError
-        If numba or threadpoolctl is missing.
+        If numba or threadpoolctl is missing, or numba is too old.
     """
     numba: Any = importlib.import_module("numba")
+    if tuple(map(int, numba.__version__.split(".")[:2])) < _OLDEST_NUMBA:
+        oldest = ".".join(map(str, _OLDEST_NUMBA))
+        raise NotInstalledError(f"numba {numba.__version__} is installed, expected at least {oldest}")
     importlib.import_module("threadpoolctl")
     if _has_openmp() and numba.config.THREADING_LAYER == "default":
         numba.config.THREADING_LAYER = "omp"

@@ -1,11 +1,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from rnnlab.ops import threads
-from rnnlab.ops.threads import num_threads
+from rnnlab.ops.threads import import_numba, num_threads
 
 
 @pytest.fixture(autouse=True)
@@ -68,3 +69,16 @@ def test_one_number_for_all_libraries(number, before):
     environment["RNNLAB_NUM_THREADS"] = str(number)
     code = CODE.format(before=before, threads=number)
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)
+
+
+def test_a_numba_that_is_too_old(monkeypatch):
+    numba = pytest.importorskip("numba")
+    monkeypatch.setattr(numba, "__version__", "0.61.2")
+    with pytest.raises(ImportError, match=r"numba 0\.61\.2 is installed, expected at least 0\.62"):
+        import_numba()
+
+
+def test_the_package_asks_for_the_oldest_numba_that_works():
+    requirements = (Path(__file__).parents[2] / "setup.cfg").read_text()
+    oldest = ".".join(map(str, threads._OLDEST_NUMBA))
+    assert f"\n    numba>={oldest}\n" in requirements
