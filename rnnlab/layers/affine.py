@@ -65,7 +65,7 @@ def affine_backward(
     into : (dw, db), optional
         Arrays that the parameter gradients are added to. By default they are new arrays.
     input_gradient : bool
-        Whether to compute dx. That of data is often not needed.
+        Whether to compute dx, which is often not needed where x is data.
 
     Returns
     -------

@@ -4,7 +4,7 @@
     e_t  = h'_t W + b_out - h_{t-1}                     eq. 6, the reconstruction minus its target, (N, H)
     loss = 1/N sum_n sum_t |e_t|^2                      eq. 7, over real steps
 
-h_0 is a target if it is given, such as a projection of an image. An initial state of zeros is no target.
+h_0 is a target if it is given, such as a projection of an image. An initial state of zeros is not a target.
 
 Backward, with de_t = 2/N e_t dloss: de_t W^T is the gradient of the LSTM's output h'_t, and -de_t that of the
 target h_{t-1}. Detached targets get no gradient, so that the loss does not make the states easier to
@@ -32,7 +32,7 @@ class ARNetCache(NamedTuple):
 
     errors: Array  # (E, H) of the last E packed rows; without h0 step 1 has none
     params: dict[str, Array]
-    h0_given: bool  # whether h0 was given, and the backward returns its gradient
+    h0_given: bool  # whether h0 was given; the backward then returns its gradient
     lstm: RecurrentCache
 
 
@@ -65,7 +65,8 @@ def arnet_forward(
     h : (N, T, H)
         The state after each step.
     h0 : (N, H) or None
-        The state before the first step. None if it is zero: step 1 is then read, but has no target.
+        The state before the first step. None if it is zero: the LSTM then reads step 1, but step 1 has no
+        target.
     params : dict of str to array
         The parameters of :func:`arnet_shapes`. Others are ignored.
     lengths : (N,) integers, optional
@@ -160,5 +161,5 @@ def arnet_backward(
 
 
 def _first(lstm: RecurrentCache) -> int:
-    """Number of packed rows of step 1, which is that of sequences that are not empty."""
+    """The number of packed rows of step 1: one for each sequence that is not empty."""
     return (*lstm.packing.offsets, 0)[1]

@@ -31,7 +31,7 @@ def ops_of(function: str, /, **arrays: Array) -> Primitives:
     Raises
     ------
     TypeError
-        If an argument is no NumPy or CuPy array, or the arrays are of different libraries.
+        If an argument is not a NumPy or CuPy array, or the arrays are of different libraries.
     """
     try:
         return ops_for(*arrays.values())
@@ -163,7 +163,7 @@ def check_gradient(
     ValueError
         If the shape differs.
     TypeError
-        If it is no array, or the dtype differs.
+        If it is not an array, or the dtype differs.
     """
     if not hasattr(dout, "shape"):
         raise InputTypeError(f"{function}: {name} is a {type(dout).__name__}, expected an array")

@@ -189,7 +189,7 @@ def review_forward(
         dropped, dropout_cache = dropout_forward(copy_of(history[:, 1:]), dropout, rng=rng)
         memories.append(SourceRows.of(function, dropped, None))
         h = copy_of(history[:, -1])
-        # copies, since the backward reads what later blocks have read
+        # copies, because a caller may change its arrays, and the backward reads the originals
         thoughts.append(dropped if block == blocks else copy_of(dropped))
         weights.append(tuple(map(copy_of, alphas)))
         caches.append(BlockCache(history, step_caches, dropout_cache))
@@ -213,7 +213,8 @@ def review_backward(
     dfinal : (dh, dc), or None for zeros
         Gradients with respect to the final state.
     into : mapping of str to array, optional
-        Arrays that the parameters' gradients are added into, instead of new ones. Others are not changed.
+        Arrays that the gradients of the parameters are added to. By default they are new arrays. Others are
+        not changed.
     memory_gradient : bool
         Whether to compute dmemory, which features from a file do not need.
 

@@ -1,1 +1,1 @@
-"""Attention to a memory and to a decoder's own past states."""
+"""Attention to a memory, and to a decoder's own past states."""

@@ -1,7 +1,7 @@
-"""Contexts in a recurrent cell: what attention adds between the steps of the loop, and its backward.
+"""Contexts in a recurrent cell: the work of attention between the steps of the loop, and its backward.
 
 :mod:`rnnlab.layers.attention.decoder` has the equations and runs a sequence,
-:mod:`rnnlab.layers.attention.decoding` one step at a time; the arithmetic of both is here.
+:mod:`rnnlab.layers.attention.decoding` runs one step at a time. Both use the arithmetic of this module.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from rnnlab.ops import ops_for, unchecked
 from rnnlab.options import AttentionScore
 from rnnlab.types import Array, Params, State
 
-WEIGHTS = {"source": "Wz", "target": "Wt"}  # of the contexts, by what is attended to
+WEIGHTS = {"source": "Wz", "target": "Wt"}  # the weight of each context
 
 
 class Attends(NamedTuple):
-    """What a cell attends to, and how."""
+    """What a cell attends to, and with which score."""
 
     score: AttentionScore
     source: bool
@@ -44,11 +44,11 @@ class Attends(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names "source" and "target", as far as there are, in the order of their contexts."""
+        """The names "source" and "target" of the attentions in use, in the order of their contexts."""
         return ("source",) * self.source + ("target",) * self.target
 
     def check(self, function: str) -> None:
-        """Raise ValueError if there is no such score, nothing to attend to, or nothing to select."""
+        """Raise ValueError for an unknown score, without attention, or for a selector without a source."""
         score_axes(function, self.score)
         if not self.names:
             raise InputError(f"{function}: neither a memory nor a target is given, expected one to attend to")
@@ -65,7 +65,7 @@ def check_inputs(
     memory: Array | None,
     params: Params,
 ) -> dict[str, Array]:
-    """Check what comes in; return the parameters of this cell and its attention.
+    """Check the arguments; return the parameters of this cell and its attention.
 
     Raises
     ------
@@ -120,21 +120,21 @@ class Context:
         self._to_gates = self._ops.prepacked(params[WEIGHTS[name]])
 
     def cache(self, keys: Array, memory: Array, slots: Array, queries: int) -> AttentionCache:
-        """The cache of this many queries, whose slots are (N, L)."""
+        """A cache for this number of queries, with slots (N, L)."""
         workspace = self.workspace(keys, memory, queries, slots.shape[1])
         return AttentionCache(
             self._score, self._params, self._selector, keys, memory, slots, workspace, self._grows
         )
 
     def workspace(self, keys: Array, memory: Array, queries: int, slots: int) -> Workspace:
-        """The arrays that this many queries write."""
+        """The arrays that this number of queries writes."""
         additive, selector = self._score == "additive", self._selector is not None
         return Workspace.of(queries, slots, keys, memory, additive=additive, selector=selector)
 
     def step(
         self, h: Array, keys: Array, memory: Array, slots: Array, workspace: Workspace, gates: Array
     ) -> None:
-        """Attend, and add the product of the context to the pre-activations."""
+        """Attend, and add the product of the context and its weight to the pre-activations."""
         if self._grows and not slots.shape[1]:  # the first step has no past to attend to
             workspace.context[...] = 0
             return
@@ -148,7 +148,7 @@ class SequenceContexts:
     Parameters
     ----------
     function : str
-        Named in the errors.
+        The name of the calling function, for the errors.
     attends : Attends
     params : mapping of str to array
     packing : Packing
@@ -160,9 +160,9 @@ class SequenceContexts:
     Attributes
     ----------
     caches : dict of str to AttentionCache
-        "source" and "target", as far as there are.
+        By the names of ``attends``.
     real : (R,) or None
-        The places of the memory's real rows, None if all are.
+        The indices of the memory's real rows; None if all are real.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class ContextBackward:
     dweights : (N, T, L) or None
     packing : Packing
     grads : mapping of str to array
-        What the parameters' gradients are added into.
+        Arrays that the gradients of the parameters are added to.
 
     Attributes
     ----------
@@ -248,7 +248,7 @@ class ContextBackward:
         self._dmemory = ops.zeros(attention.memory.shape, W.dtype) if attention.grows else None
 
     def step(self, t: int, rows: slice, da: Array, h: Array, dh: Array) -> None:
-        """Add to dh (n, H), the gradient of the queries h, and to that of the keys."""
+        """Add to dh (n, H), the gradient of the queries h, and to the gradient of the keys."""
         slots, dcontext = self._attention.slots_at(rows, t), self.dattended[rows]
         if self._attention.grows and not slots.shape[1]:
             return
@@ -260,13 +260,13 @@ class ContextBackward:
             self._ops.attention_memory_gradient(dcontext, weights, slots, self._dmemory)
 
     def add_state_gradient(self, rows: slice, dh: Array) -> None:
-        """Add to dh (n, H) the gradient of these rows' states as memory of later steps."""
+        """Add to dh (n, H) the gradient that these rows' states get as memory of later steps."""
         if self._dmemory is not None:
             dh += self._dmemory[rows]
             self._keys.backward(self.dkeys[rows], dh)
 
     def add_gradients(self, rows: slice, h: Array, da: Array) -> None:
-        """Add the gradients of the weights of contexts and queries, for the queries h of some rows."""
+        """Add the gradients of the weights of contexts and of queries, for the queries h of some rows."""
         context = self._attention.workspace.context[rows]
         ops_for(da).matmul_add(context.T, da, self._grads[WEIGHTS[self._name]])
         self._backward.add_query_gradient(rows, h, self._own)
@@ -280,7 +280,7 @@ class ContextBackward:
         self._keys.add_gradients(self._attention.memory, self.dkeys, self._own)
 
     def memory_gradient(self, shape: tuple[int, ...], real: Array | None, packing: Packing) -> Array:
-        """The gradient of a source's memory (N, L, C), whose ``real`` rows were attended to, or all."""
+        """The gradient of a source's memory (N, L, C), of which ``real`` rows (all if None) are real."""
         weights = packing.spread(self._attention.workspace.weights)
         dmemory = self._ops.matmul(weights.swapaxes(1, 2), packing.spread(self.dattended))
         rows = dmemory.reshape(-1, shape[2])
@@ -299,7 +299,7 @@ class SequenceContextsBackward:
     Parameters
     ----------
     function : str
-        Named in the errors.
+        The name of the calling function, for the errors.
     caches : mapping of str to AttentionCache
     params, grads : mapping of str to array
     packing : Packing
@@ -347,12 +347,12 @@ class SequenceContextsBackward:
             start = stop
 
     def before_step(self, rows: slice, dh: Array) -> None:
-        """Add to dh (n, H) what later steps attended to in these states."""
+        """Add to dh (n, H) the gradient that these states get as memory of later steps."""
         if "target" in self.each:
             self.each["target"].add_state_gradient(rows, dh)
 
     def after_step(self, t: int, rows: slice, da: Array, h: Array, dh: Array) -> None:
-        """Add to dh (n, H), the gradient of the states h that the step attended from."""
+        """Add to dh (n, H), the gradient of the states h that were the step's queries."""
         for each in self.each.values():
             each.step(t, rows, da, h, dh)
 

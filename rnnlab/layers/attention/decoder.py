@@ -51,9 +51,9 @@ class AttentiveCache(NamedTuple):
     """What the backward of a sequence needs; packed, see :mod:`rnnlab.layers.recurrent.packing`."""
 
     recurrence: RecurrentCache
-    attentions: dict[str, AttentionCache]  # "source" and "target", as far as there are
+    attentions: dict[str, AttentionCache]  # of "source" and "target", or of one of them
     memory_shape: tuple[int, ...] | None  # (N, L, C) of the source
-    real: Array | None  # (R,) the places of the source's real rows, None if all are
+    real: Array | None  # (R,) the indices of the source's real rows; None if all are real
 
 
 def attentive_shapes(
@@ -67,12 +67,12 @@ def attentive_shapes(
     selector: bool = False,
     target: bool = False,
 ) -> dict[str, tuple[int, ...]]:
-    """The shapes of all parameters by their names; there is a source if there is a ``memory_dim``.
+    """The shapes of all parameters by their names; there is a source if ``memory_dim`` is given.
 
     Raises
     ------
     ValueError
-        If there is no such cell or score, or they and the dimensions do not go together.
+        If there is no such cell or score, or the dimensions are incompatible with them.
     """
     function = "attentive_shapes"
     cell, attends = cell_for(function, cell), Attends(score, memory_dim is not None, selector, target)
@@ -134,7 +134,7 @@ def attentive_forward(
     h : (N, T, H)
     contexts : (N, T, C), (N, T, H), or both side by side, the source first
     weights : dict of str to array
-        "source" (N, T, L) and "target" (N, T, T), as far as there are.
+        "source" (N, T, L) and "target" (N, T, T), or one of them.
     final_state : as ``state``
         After each sequence's last real step.
     cache : AttentiveCache
@@ -182,19 +182,20 @@ def attentive_backward(
     Parameters
     ----------
     dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, the share that each step gets directly.
+        Gradient of the loss with respect to ``h``, without what flows back from later steps.
     dcontexts : as contexts, or None
-        Gradient with respect to ``contexts``, without what comes back from the cell.
+        Gradient with respect to ``contexts``, without the gradient through the cell.
     dweights : dict of str to array, optional
-        Gradients with respect to the ``weights`` of these names, without what comes through the contexts.
+        Gradients with respect to the ``weights`` of these names, without those through the contexts.
     dfinal : as ``state``, optional
         Gradients with respect to the final state.
     into : dict of str to array, optional
-        Arrays that the parameters' gradients are added into, instead of fresh ones; others are left alone.
+        Arrays that the gradients of the parameters are added to. By default they are new arrays. Others are
+        not changed.
     memory_gradient : bool
         Whether to compute dmemory, which features from a file do not need.
     whole_dh : (N, T, H), optional
-        Overwritten with the whole gradient of the loss with respect to each h_t: ``dh``, what comes back
+        Overwritten with the total gradient of the loss with respect to each h_t: ``dh``, what comes back
         from later steps through the cell and the attention, and ``dfinal``. Zero in padding.
 
     Returns

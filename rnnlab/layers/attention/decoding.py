@@ -1,16 +1,16 @@
-"""One step of a cell that attends, for decoding: :mod:`rnnlab.layers.attention.decoder`, a word at a time.
+"""Single steps of a cell that attends, for decoding: :mod:`rnnlab.layers.attention.decoder` word by word.
 
 A decoding state is a tuple. A search may take rows of it by an index array, in any order and repeatedly:
 
     (recurrent state, origins, slots, history, past, decoder)
 
-The first four are arrays, or a tuple of them, with a row for each hypothesis. All hypotheses share the other
-two.
+The first four are arrays, or a tuple of arrays, with a row for each hypothesis. The other two are shared by
+all hypotheses.
 
-- ``slots`` (n, L) are the rows of each hypothesis's source, and ``history`` (n, t) those of its past states.
-  Hypotheses share memories, keys and past states, so that a search moves the last recurrent state alone.
-- ``origins`` (n,) tell which hypotheses are copies of one, as the beams of a source may be. A step attends
-  once for all copies, since contexts depend on the state alone.
+- ``slots`` (n, L) holds the row numbers of each hypothesis's source, ``history`` (n, t) those of its past
+  states. Hypotheses share memories, keys and past states, so a search only copies the last recurrent state.
+- ``origins`` (n,) holds the same number for hypotheses that are copies of one, as in a beam. A step attends
+  once for all copies, because their contexts are equal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DecodingState = tuple[Any, ...]
 
 
 class _Decoder:
-    """What all hypotheses share and no step changes."""
+    """The data that all hypotheses share and that no step changes."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ def attentive_start(
     Parameters
     ----------
     state, memory, params, cell, score, memory_mask, selector, target, regularisation
-        As in :func:`~rnnlab.layers.attention.decoder.attentive_forward`. Later changes of the parameters have
-        no defined effect on the steps.
+        As in :func:`~rnnlab.layers.attention.decoder.attentive_forward`. The parameters must not change while
+        the state is in use.
 
     Returns
     -------
@@ -103,15 +103,16 @@ def attentive_step(
     state : tuple
         From :func:`attentive_start` or an earlier step. It is not changed, and may be used again.
     looked_up : WordEmbeddingCache, optional
-        Of :func:`~rnnlab.layers.embedding.word_embedding_forward` for the tokens (n,), if it gave x: with the
-        same matrix in each step. Their products with Wx may then be looked up in a table.
+        The cache of :func:`~rnnlab.layers.embedding.word_embedding_forward`, if x are the word vectors of
+        tokens (n,). The matrix must be the same in each step. The products of x with Wx may then be looked up
+        in a table.
 
     Returns
     -------
     h : (n, H)
     contexts : (n, C), (n, H), or both side by side, the source first
     weights : dict of str to array
-        "source" (n, L) and "target" (n, t), as far as there are.
+        "source" (n, L) and "target" (n, t), or one of them.
     decoding_state : tuple
 
     Raises
@@ -153,6 +154,6 @@ def attentive_step(
 
 
 def _distinct(ops: Any, origins: Array) -> tuple[Array, Array | None]:
-    """One row of each origin, and for each row which of these it is; None if all differ."""
+    """One row of each origin, and the index among these rows for every row; None if all origins differ."""
     _, distinct, copies = np.unique(origins, return_index=True, return_inverse=True)
     return ops.asarray(distinct), None if len(distinct) == len(copies) else ops.asarray(copies)

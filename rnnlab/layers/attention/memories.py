@@ -1,11 +1,12 @@
-"""One query attends to several memories, each with an attention of its own, and all contexts enter the gates.
+"""Attention of one query to several memories, each with its own parameters; all contexts enter the gates.
 
     z_j = additive attention of h to memory j,    a += [z_0, ..., z_{J-1}] Wz
 
 The parameters of all J attentions are stacked in the order of the memories: Wz (D, G) and Wm (D, A) by rows,
 Wq (H, J A) by columns, bm (J A,) and v (J A,) one after another. D is the sum over the memories of the size
-of a vector. One product computes all queries, and one adds all contexts to the gates; the gradients of each
-are one product as well. :mod:`rnnlab.layers.attention.query` has the equations of one attention.
+of a vector. One matrix product computes all queries, and another adds all contexts to the gates. Each needs
+only one product for its gradients, too. :mod:`rnnlab.layers.attention.query` has the equations of one
+attention.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def attend_backward(
     """
     memories, all_keys, weights, queries, contexts = cache
     ops, (J, N, A), Wm = ops_for(da), queries.shape, params["Wm"]
-    of_step = unchecked(ops)  # for all but the parameters' gradients
+    of_step = unchecked(ops)  # for everything except the gradients of the parameters
     dcontexts, dprojected = ops.empty(contexts.shape, da.dtype), ops.empty((N, J * A), da.dtype)
     of_step.matmul_into(da, params["Wz"].T, dcontexts)
     ops.matmul_add(contexts.T, da, grads["Wz"])

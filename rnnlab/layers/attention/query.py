@@ -128,19 +128,20 @@ def attention_keys_backward(
     ----------
     dkeys : as keys
     into : dict of str to array, optional
-        Arrays that the parameters' gradients are added into, instead of fresh ones.
+        Arrays that the gradients of the parameters are added to. By default they are new arrays.
 
     Returns
     -------
     dmemory : (N, L, C)
-        Through the keys; the weighted sum gives the memory another gradient.
+        Through the keys only. The gradient through the weighted sum comes from
+        :func:`attention_step_backward`.
     dparams : dict of str to array
         Of Wm and b, or W.
 
     Raises
     ------
     ValueError, TypeError
-        If ``dkeys`` has not the shape and the dtype of the keys.
+        If ``dkeys`` does not have the shape and the dtype of the keys.
     """
     memory, score, params = cache
     numbers = memory.shape[2]  # in a key
@@ -181,7 +182,7 @@ def attention_step_forward(
     mask : (N, L), optional
         True (or 1) for real rows, anywhere.
     lengths : (N,) integers, optional
-        How many rows are real, the first ones, instead of a mask.
+        Instead of ``mask``: the number of real rows, which are the first ones.
 
     Returns
     -------
@@ -230,14 +231,15 @@ def attention_step_backward(
     dcontext : (N, C)
         Gradient of the loss with respect to ``context``.
     dweights : (N, L), optional
-        Gradient with respect to ``weights``, without what comes through the context.
+        Gradient with respect to ``weights``, without the gradient through the context.
 
     Returns
     -------
     dquery : (N, H)
     dkeys : as keys
     dmemory : (N, L, C)
-        Through the weighted sum; :func:`attention_keys_backward` of dkeys gives the memory another gradient.
+        Through the weighted sum only. The gradient through the keys comes from
+        :func:`attention_keys_backward`.
     dparams : dict of str to array
         Of Wq and v; empty for dot and bilinear scores.
     """
@@ -253,7 +255,7 @@ def attention_step_backward(
         dscores += dweights
     dquery, dmemory = ops.zeros(query.shape, query.dtype), ops.zeros(attention.memory.shape, query.dtype)
     backward = AttentionBackward(attention, reused=False)
-    dcontext = dcontext.copy()  # contiguous, as the primitives need it
+    dcontext = dcontext.copy()  # C-contiguous, as the primitives require
     backward.attend(rows, attention.slots, dcontext, dscores, query, dquery)
     ops.attention_memory_gradient(dcontext, attention.workspace.weights, attention.slots, dmemory)
     names = ("Wq", "v") if attention.score == "additive" else ()

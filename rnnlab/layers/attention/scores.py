@@ -1,8 +1,8 @@
 """Scores, weights and contexts of attention: the arithmetic of one step, forward and backward.
 
-Queries are compared with *keys*, rows (R, A); the weights sum up a *memory*, rows (R, C). ``slots`` (n, L)
-lists the rows that each query may attend to, -1 for none. The memory of a source has its real rows one after
-another; that of a decoder's own states is the array that the loop writes them into.
+Queries are compared with *keys*, rows (R, A); a context is a weighted sum of a *memory*, rows (R, C).
+``slots`` (n, L) lists the rows that each query may attend to, -1 for none. The memory of a source holds its
+real rows without gaps. The memory of a decoder's own states is the array that the loop writes them into.
 
     score      parameters                            query      key             score of a slot
     additive   Wq (H, A), Wm (C, A), b (A,), v (A,)  h Wq       s Wm + b        v . tanh(query + key)
@@ -48,7 +48,7 @@ class Workspace(NamedTuple):
     def of(
         cls, rows: int, slots: int, keys: Array, memory: Array, *, additive: bool, selector: bool
     ) -> Workspace:
-        """Arrays for this many queries with this many slots each; the weights are zero."""
+        """Arrays for ``rows`` queries with this number of slots each; the weights are zero."""
         ops, dtype = ops_for(memory), memory.dtype
         attended = ops.empty((rows, memory.shape[1]), dtype)
         return cls(
@@ -84,17 +84,17 @@ class AttentionCache(NamedTuple):
     grows: bool = False  # whether the query of step t, from 0, has the first t slots only
 
     def slots_at(self, rows: slice, t: int) -> Array:
-        """The slots of the queries of step t, which are these rows of the workspace."""
+        """The slots of the queries of step t, which have these rows in the workspace."""
         return self.slots[: rows.stop - rows.start, : t if self.grows else None]
 
     def at(self, rows: slice, t: int) -> tuple[Array, Array, Array, Workspace]:
-        """Keys, memory, slots and workspace of the queries of step t, which are these rows."""
+        """Keys, memory, slots and workspace of the queries of step t, which have these rows."""
         slots = self.slots_at(rows, t)
         return self.keys, self.memory, slots, self.workspace.at(rows, slots.shape[1])
 
 
 class Attention:
-    """The forward of a step; ``reused`` prepacks the weights for many steps, on the library of ``like``."""
+    """The forward of a step, in the library of ``like``; ``reused`` prepacks the weights for many steps."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Attention:
 
 
 class AttentionBackward:
-    """The backward of one step after another; its attributes collect what is summed over the steps.
+    """The backward of all steps, one by one; the attributes collect the gradients of all steps.
 
     Attributes
     ----------
@@ -153,8 +153,9 @@ class AttentionBackward:
     def attend(self, rows: slice, slots: Array, dcontext: Array, dscores: Array, h: Array, dh: Array) -> None:
         """Add to dh (n, H) and dkeys, for the queries h (n, H), which are some rows of the workspace.
 
-        ``dcontext`` (n, C) comes in as the gradient of the context and leaves as that of the weighted sum;
-        ``dscores`` (n, L) comes in as the gradient of the weights and leaves as that of the scores.
+        Two arguments are changed in place. ``dcontext`` (n, C), the gradient of the context, becomes the
+        gradient of the weighted sum. ``dscores`` (n, L), the gradient of the weights, becomes the gradient of
+        the scores.
         """
         ops, cache = self._ops, self._cache
         workspace = cache.workspace.at(rows, slots.shape[1])
@@ -215,7 +216,7 @@ class Keys:
         return keys
 
     def workspace(self, rows: int, memory: Array) -> Array:
-        """An array for the keys of this many rows; the memory itself for dot scores."""
+        """An array for the keys of ``rows`` rows; the memory itself for dot scores."""
         return memory if self._w is None else self._ops.empty((rows, self._w.shape[1]), memory.dtype)
 
     def write(self, memory: Array, keys: Array) -> None:
@@ -247,19 +248,19 @@ class SourceRows(NamedTuple):
     """The real rows of memories (N, L, C), one after another."""
 
     rows: Array  # (R, C)
-    slots: Array  # (N, L) where each of them is, -1: masked
-    real: Array | None  # (R,) which of the N L places they come from, None if all are real
+    slots: Array  # (N, L) the index in rows of each slot; -1 if it is masked
+    real: Array | None  # (R,) the index of each row in the memory as (N L, C); None if all are real
 
     @classmethod
     def of(cls, function: str, memory: Array, mask: Array | None) -> SourceRows:
-        """Leave out the rows that a mask (N, L), true for real ones, masks.
+        """Keep the rows for which a mask (N, L) is true, or all without a mask.
 
-        With a mask of integers on a device, masked rows stay where they are and no slot names them.
+        The values of a mask on a device are not read. Masked rows then remain, but no slot refers to them.
 
         Raises
         ------
         ValueError
-            If the mask has another shape, or holds something else than 0 and 1.
+            If the mask has another shape, or holds anything but 0 and 1.
         """
         N, L, C = memory.shape
         ops, rows = ops_for(memory), memory.reshape(N * L, C)

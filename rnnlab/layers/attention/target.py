@@ -118,7 +118,7 @@ def target_attention_backward(
     dcontexts : (N, T, H)
         Gradient of the loss with respect to ``contexts``.
     dweights : (N, T, T), optional
-        Gradient with respect to ``weights``, in addition to the one through the contexts.
+        Gradient with respect to ``weights``, without the gradient through the contexts.
     into : dict of str to array, optional
         Arrays to add the parameters' gradients into. New arrays are allocated if it is left out.
 

@@ -5,9 +5,9 @@ A cell sees its input only through an affine map, which the loop over time compu
     a_t = x_t Wx + b                                     pre-activations, (n, G), G = num_gates H
     state_t, cache_t = step_forward(a_t, state_{t-1}, params)
 
-Attention adds its contexts to a_t, dropout acts on what the recurrent weights read, and zoneout mixes the
-state after a step with the one before: none of it is the cell's concern. A state is a tuple of arrays (n, H),
-the hidden state h first.
+The loop does the rest: attention adds its contexts to a_t, dropout acts on the state that the recurrent
+weights read, and zoneout mixes the states before and after a step. A state is a tuple of arrays (n, H), the
+hidden state h first.
 
 A custom cell is a subclass of :class:`Cell` with two methods in plain NumPy, ``step_forward`` and
 ``step_backward``, which return new arrays. The library's own cells also override :meth:`Cell.prepare`, which
@@ -31,13 +31,13 @@ __all__ = ["Cell", "PreparedCell", "Step", "cell_for", "cell_names", "register_c
 
 
 class Step(NamedTuple):
-    """The arrays of one step, views of a sequence's; n is the number of sequences that are not over."""
+    """The arrays of one step, views of the arrays of all steps; n sequences have this step."""
 
-    gates: Array  # (n, G) pre-activations x Wx + b with all contexts; leave as activations
+    gates: Array  # (n, G) in: pre-activations x Wx + b plus all contexts; out: activations
     prev: State  # each (n, H), before the step
     next: State  # each (n, H), after it: written
-    saved: Any  # (n, H), written: what the backward needs beside gates and states
-    read: Array  # (n, H) what the recurrent weights read: prev[0], or that after dropout
+    saved: Any  # (n, H), written: what the backward needs besides gates and states
+    read: Array  # (n, H) what the recurrent weights read: prev[0], after dropout if there is any
     masks: StepMasks | None = None  # zoneout, and dropout of the candidate
 
 
@@ -58,18 +58,18 @@ class PreparedCell(Protocol):
         step : Step
             As the forward left it; not written.
         dstate : arrays (n, H)
-            The gradient of ``step.next``. Leaves as that of ``step.prev``, but for what reaches it through
-            ``dread``.
+            In: the gradient of ``step.next``. Out: the gradient of ``step.prev``, without the share that
+            arrives through ``dread``.
         dread : (n, H)
-            The gradient of ``step.read`` is added to what is left of ``dstate[0]``: ``dread`` is that array,
-            unless dropout of the state is on and the cell carries h or has masks; then it is zeros.
+            The gradient of ``step.read`` is added into it. It is the array ``dstate[0]`` itself, except with
+            dropout of the state in a cell that carries h or has masks: then it is a separate array of zeros.
         da : (n, G)
             Written: the gradient of the pre-activations.
 
         Returns
         -------
         (n, H) or None
-            What zoneout adds to the gradient of ``step.prev[0]``, after everything else.
+            The gradient of ``step.prev[0]`` through zoneout, which the caller adds last.
         """
 
     def add_gradients(self, read: Array, saved: Any, da: Array, grads: Params) -> None:
@@ -95,7 +95,10 @@ class ChunkedCell(PreparedCell, Protocol):
         da: Array,
         steps: Steps,
     ) -> None:
-        """Its backward; ``dh`` and ``da`` have these steps' rows only, and ``dh`` may be overwritten."""
+        """Backward of :meth:`chunk_forward`.
+
+        ``dh`` and ``da`` hold the rows of these steps only, and ``dh`` may be overwritten.
+        """
 
 
 class Cell(ABC):
@@ -114,8 +117,8 @@ class Cell(ABC):
         Whether the cell can drop its candidate: ``step_forward``, or the prepared cell where there is one,
         multiplies what is added to the state by ``candidate_mask`` (n, H).
     forget_gate : int or None
-        The place among the gates of one that keeps the state where it is 1, for ``forget_bias``; None if
-        there is none.
+        The index of the gate that keeps the state where it is 1. The models' option ``forget_bias`` sets its
+        bias. None if there is no such gate.
     """
 
     num_gates: ClassVar[int] = 1
@@ -141,9 +144,9 @@ class Cell(ABC):
         Parameters
         ----------
         a : (n, G)
-            Pre-activations x Wx + b. Not to be written.
+            Pre-activations x Wx + b. Must not be changed.
         state : tuple of arrays (n, H)
-            The state before the step. Not to be written.
+            The state before the step. Must not be changed.
         params : mapping of str to array
             The parameters of :meth:`recurrent_shapes`.
         candidate_mask : (n, H), optional
@@ -165,7 +168,7 @@ class Cell(ABC):
         Parameters
         ----------
         dstate : tuple of arrays (n, H)
-            The gradient of the loss with respect to ``next_state``. Not to be written.
+            The gradient of the loss with respect to ``next_state``. Must not be changed.
         params : mapping of str to array
             As in the forward.
         cache : Any
@@ -184,7 +187,7 @@ class Cell(ABC):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the cell has a :meth:`prepare` of its own, beside its step functions."""
+        """Whether the cell overrides :meth:`prepare` in addition to its step functions."""
         return type(self).prepare is not Cell.prepare
 
     def shapes(self, input_dim: int, hidden_dim: int) -> Shapes:
@@ -198,7 +201,7 @@ _CELLS: dict[str, Cell] = {}
 
 
 def register_cell(name: str, cell: Cell) -> None:
-    """Give a cell a name, under which layers, models, recipes and checkpoints find it.
+    """Register a cell under a name that layers, models, recipes and checkpoints accept.
 
     Parameters
     ----------
@@ -209,7 +212,7 @@ def register_cell(name: str, cell: Cell) -> None:
     Raises
     ------
     ValueError
-        If the name is no identifier, or another cell has it.
+        If the name is not an identifier, or another cell has it.
     TypeError
         If ``cell`` is not a :class:`Cell`, or its attributes have wrong types.
     """
@@ -222,7 +225,7 @@ def register_cell(name: str, cell: Cell) -> None:
 
 
 def _of_one_class(one: Cell, other: Cell) -> bool:
-    """Whether the classes are the same, or one is the other defined anew, as in a notebook."""
+    """Whether the classes are the same, or one redefines the other, as rerunning a notebook cell does."""
     first, second = type(one), type(other)
     return (first.__module__, first.__qualname__) == (second.__module__, second.__qualname__)
 
@@ -246,7 +249,7 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
     Parameters
     ----------
     function : str
-        Named in the errors, and so is ``argument``, which may have another name there.
+        The name of the calling function, for the errors. ``argument`` is the name of its argument.
     cell : str or Cell
         The name of a registered cell, "package.module:Name" of a :class:`Cell` or of a subclass of it that
         can be called without arguments, or a cell.
@@ -256,7 +259,7 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
     ValueError
         If there is no such cell.
     TypeError
-        If it is something else than a cell.
+        If it is neither a string nor a cell.
     """
     if isinstance(cell, str) and cell in _CELLS:
         return _CELLS[cell]

@@ -1,7 +1,7 @@
-"""One step of a cell after another, for decoding: weights are prepacked once, nothing is saved.
+"""Single steps of a cell, for decoding: weights are prepacked once, and nothing is saved for a backward.
 
-A search reads the same words again and again. Once it has read many, the products ``x Wx + b`` of all words
-are computed, and a step looks them up.
+A search reads the same words again and again. After it has read many, the products ``x Wx + b`` of the whole
+vocabulary are computed once, and later steps look them up.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from rnnlab.layers.recurrent.sequence import CellRun
 from rnnlab.ops import ops_for
 from rnnlab.types import Array, Params, State
 
-_STEPS = 8  # that are still to come, as a rule, whenever a step is made
+_STEPS = 8  # a guess at the number of steps that a search still has to make
 _LARGEST_TABLE = 1 << 27  # bytes
 
 
 class RecurrentStep:
-    """A cell in inference, a step at a time. Later changes of the parameters have no defined effect.
+    """A cell in inference, one step at a time. The parameters must not change afterwards.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class RecurrentStep:
     params : mapping of str to array
         Wx (D, G), b (G,) and the cell's own.
     like : (N, H)
-        Tells the library, the units and the dtype of a state.
+        An array with the library, the number of units and the dtype of a state.
     regularisation : Regularisation
         Zoneout becomes its expectation; dropout has no effect.
     """
@@ -37,11 +37,11 @@ class RecurrentStep:
         self._ops, self.Wx, self._b = ops_for(like), params["Wx"], params["b"]
         self._from_x = self._ops.prepacked(self.Wx)
         self._run = CellRun(cell, Draws.of(regularisation, None, self._ops), params, like)
-        self._num_read = 0  # word vectors
+        self._num_read = 0  # number of word vectors read so far
         self._table: Array | None = None  # (V, G), the products of all words
 
     def __call__(self, x: Array, state: State, looked_up: WordEmbeddingCache | None = None) -> State:
-        """Input x (n, D) and the state before the step, arrays (n, H), to the state after it.
+        """Map the input x (n, D) and the state before a step, arrays (n, H), to the state after it.
 
         If the inputs are word vectors, ``looked_up`` may hold their tokens (n,) and the matrix (V, D) of all
         word vectors, which is the same in each call.
@@ -51,12 +51,12 @@ class RecurrentStep:
     def add_input(
         self, x: Array, gates: Array, state: State, looked_up: WordEmbeddingCache | None = None
     ) -> State:
-        """The same where ``gates`` (n, G) hold the products of contexts; they are overwritten."""
+        """The same step for ``gates`` (n, G) that hold the products of contexts. They are overwritten."""
         gates += self._products(x, looked_up)
         return self._step(gates, state)
 
     def _products(self, x: Array, looked_up: WordEmbeddingCache | None) -> Array:
-        """Of inputs (n, D) with Wx, and b: (n, G)."""
+        """The products x Wx + b of inputs (n, D): (n, G)."""
         products = self._ops.empty((x.shape[0], self.Wx.shape[1]), x.dtype)
         if looked_up is not None and self._has_table(looked_up):
             self._ops.take(self._table, looked_up.x, products)
@@ -65,7 +65,7 @@ class RecurrentStep:
         return products
 
     def _has_table(self, looked_up: WordEmbeddingCache) -> bool:
-        """Whether there are products of all words. They are computed where that will be the lesser work."""
+        """Whether the table of all words' products exists; compute it once that is expected to save work."""
         if self._table is None:
             n, (V, G) = looked_up.x.size, (looked_up.W.shape[0], self.Wx.shape[1])
             self._num_read += n

@@ -1,4 +1,4 @@
-"""The loop's view of a cell that is given by its step functions alone, as a custom cell is."""
+"""An adapter that lets the loop run a cell which has step functions only, such as a custom cell."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StepCaches:
 
 
 class StepCache:
-    """The place of one step's cache."""
+    """Where one step's cache is stored."""
 
     def __init__(self, caches: dict[int, Any], start: int) -> None:
         self._caches, self._start = caches, start
@@ -38,9 +38,9 @@ class StepCache:
 class FunctionalCell:
     """A :class:`~rnnlab.layers.recurrent.cell.PreparedCell` made of ``step_forward`` and ``step_backward``.
 
-    What they return is checked: a gradient that is missing or has another shape would silently train wrongly.
-    All of these errors are ValueErrors, also those of dtypes: they concern the cell, which a user names on
-    the command line.
+    Their return values are checked, because a gradient that is missing or has a wrong shape would make
+    training silently wrong. All errors are ValueErrors, even those about dtypes, because they concern the
+    cell, which a user names on the command line.
     """
 
     def __init__(self, cell: Cell, ops: Any, params: Params) -> None:
@@ -48,13 +48,13 @@ class FunctionalCell:
         self._dparams: dict[str, Array] = {}
 
     def saved(self, rows: int, like: Array) -> StepCaches:
-        """The place of all steps' caches."""
+        """Where the caches of all steps are stored."""
         return StepCaches()
 
     def forward(self, step: Step) -> None:
         """See :class:`~rnnlab.layers.recurrent.cell.PreparedCell`."""
         options = {} if step.masks is None else self._candidate_mask(step.read, step.masks)
-        # after dropout it lies in a workspace of all steps, and the cell's cache may hold it
+        # after dropout it is a workspace that all steps share, so the cell's cache needs a copy
         read = step.read if step.read is step.prev[0] else step.read.copy()
         found = self._cell.step_forward(step.gates, (read, *step.prev[1:]), self._params, **options)
         state, cache = self._unpacked("step_forward", found, ("next_state", "cache"))
@@ -82,7 +82,7 @@ class FunctionalCell:
         return past[0]
 
     def add_gradients(self, read: Array, saved: Any, da: Array, grads: Params) -> None:
-        """Add what the steps since the last call have returned."""
+        """Add the gradients that the steps have returned since the last call."""
         for name, gradient in self._dparams.items():
             grads[name][...] += gradient
         self._dparams = {}
@@ -96,7 +96,7 @@ class FunctionalCell:
         return {"candidate_mask": mask}
 
     def _stays(self, k: int, like: Array, masks: StepMasks) -> Any:
-        """Zoneout of array k of a state: 1 where it stays as it was, or the expectation of that."""
+        """The zoneout mask of array k of a state, 1 where a unit keeps its value, or its expectation."""
         zoneout, _, seeds, start = masks
         p = zoneout[k] if k < len(zoneout) else 0.0
         if not p:

@@ -5,7 +5,7 @@
     g_t = tanh(x_t Wx_h + (r_t * h_{t-1}) Wh_h + b_h)            candidate (the paper's h), (N, H)
     h_t = (1 - z_t) * g_t + z_t * h_{t-1}                        hidden state (the paper's s), (N, H)
 
-Backward, with dh_t the whole gradient that reaches h_t:
+Backward, with dh_t the total gradient that reaches h_t:
 
     da_h = dh_t (1 - z) (1 - g^2)                  da_z = dh_t (h_{t-1} - g) z (1 - z)
     d(r h) = da_h Wh_h^T                           da_r = d(r h) h_{t-1} r (1 - r)
@@ -110,7 +110,7 @@ class GRU(PrimitiveCell):
 class PreparedGRU:
     """See :class:`~rnnlab.layers.recurrent.cell.PreparedCell`; ``saved`` is r h_{t-1}.
 
-    There are two products in a step: the candidate's waits for the reset gate.
+    A step has two products, because the candidate's product needs the reset gate.
     """
 
     def __init__(self, ops: Any, Wh: Array) -> None:
@@ -178,7 +178,7 @@ def gru_forward(
     lengths : (N,) integers, optional
         The real steps of each sequence. Past them the state is carried through unchanged, and x is not read.
     mask : (N, T), optional
-        The same as a mask of ones, then zeros.
+        Instead of ``lengths``: ones for the real steps of each sequence, then zeros.
     return_state : bool
         Also return the state after each sequence's last real step.
 
@@ -212,11 +212,11 @@ def gru_backward(
     Parameters
     ----------
     dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, the share that each step gets directly.
+        Gradient of the loss with respect to ``h``, without what flows back from later steps.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
     into : (dWx, dWh, db), optional
-        Arrays that the parameters' gradients are added into, instead of fresh ones.
+        Arrays that the gradients of the parameters are added to. By default they are new arrays.
 
     Returns
     -------

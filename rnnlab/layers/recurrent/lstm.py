@@ -7,7 +7,7 @@
     c_t = f * c_{t-1} + i * g                           cell state, (N, H)
     h_t = o * tanh(c_t)                                 hidden state, (N, H)
 
-Backward, with dh_t the whole gradient that reaches h_t, and dc_t at first without the share through h_t:
+Backward, with dh_t the total gradient that reaches h_t, and dc_t initially without the share through h_t:
 
     dc_t += dh_t o (1 - tanh(c_t)^2)
     da_i = dc_t g i (1 - i)            da_f = dc_t c_{t-1} f (1 - f)
@@ -163,7 +163,7 @@ class PreparedLSTM:
     def chunk_forward(
         self, inputs: StepInputs, gates: Array, states: State, saved: Array, steps: Steps
     ) -> None:
-        """Consecutive steps at once; on a GPU, in one launch where the weight fits on the chip."""
+        """Consecutive steps at once; on a GPU, in one launch if the weight fits into on-chip memory."""
         self._ops.lstm_steps_forward(gates, self._product.forward_weight, *states, saved, steps, inputs)
 
     def chunk_backward(
@@ -201,7 +201,7 @@ def lstm_forward(
     lengths : (N,) integers, optional
         The real steps of each sequence. Past them the state is carried through unchanged, and x is not read.
     mask : (N, T), optional
-        The same as a mask of ones, then zeros.
+        Instead of ``lengths``: ones for the real steps of each sequence, then zeros.
     return_state : bool
         Also return the states after each sequence's last real step.
 
@@ -237,11 +237,11 @@ def lstm_backward(
     Parameters
     ----------
     dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, the share that each step gets directly.
+        Gradient of the loss with respect to ``h``, without what flows back from later steps.
     dfinal_h, dfinal_c : (N, H), optional
         Gradients with respect to ``final_h`` and ``final_c``.
     into : (dWx, dWh, db), optional
-        Arrays that the parameters' gradients are added into, instead of fresh ones.
+        Arrays that the gradients of the parameters are added to. By default they are new arrays.
 
     Returns
     -------

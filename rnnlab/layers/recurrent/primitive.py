@@ -1,4 +1,4 @@
-"""What the library's own cells share: step functions that follow from the prepared cell."""
+"""The base of the library's own cells: their step functions call the prepared cell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rnnlab.types import Array, Params, State
 
 
 class PrimitiveCell(Cell):
-    """A cell with a :meth:`prepare`, from which its step functions follow."""
+    """A cell whose step functions call what :meth:`prepare` returns."""
 
     drops_candidate = True
 
@@ -22,12 +22,12 @@ class PrimitiveCell(Cell):
         """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
 
     def step_forward(self, a: Array, state: State, params: Params, **options: Any) -> tuple[State, Step]:
-        """See :class:`~rnnlab.layers.recurrent.cell.Cell`. Without a mask: those are of the prepared cell.
+        """See :class:`~rnnlab.layers.recurrent.cell.Cell`. Masks are an option of the prepared cell only.
 
         Raises
         ------
         TypeError
-            If there is an option, which would do nothing.
+            If an option is given, because it would have no effect.
         """
         if options:
             found = ", ".join(options)
@@ -52,7 +52,7 @@ class PrimitiveCell(Cell):
 
 
 class RecurrentProduct:
-    """The product of what a step reads with Wh (H, G), prepacked for a direction when it is first needed."""
+    """Products with Wh (H, G) and with its transpose, each prepacked when it is first needed."""
 
     def __init__(self, ops: Any, Wh: Array) -> None:
         self._ops, self._Wh = ops, Wh

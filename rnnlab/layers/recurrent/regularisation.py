@@ -9,9 +9,9 @@
     DropConnect        the products read with m * Wh, one m for the batch               Wan et al. 2013
 
 h~ and c~ are the cell's new state; m is 0 with probability p, else 1 / (1 - p). In inference nothing is
-dropped, and zoneout is its expectation, h_t = p h_{t-1} + (1 - p) h~_t. All of them can be combined.
+dropped, and zoneout takes its expectation, h_t = p h_{t-1} + (1 - p) h~_t. All of them can be combined.
 
-Backward, with dh_t the whole gradient with respect to h_t: dh~_t = (1 - d) dh_t, and d dh_t is added to
+Backward, with dh_t the total gradient with respect to h_t: dh~_t = (1 - d) dh_t, and d dh_t is added to
 dh_{t-1}; a mask multiplies the gradient of what it multiplied.
 """
 
@@ -124,15 +124,15 @@ UNREGULARISED = Regularisation()
 
 
 class Draws(NamedTuple):
-    """What one batch draws: streams of random numbers, from whose seeds every mask follows.
+    """The random numbers of one batch: the seeds from which all masks are computed.
 
-    A backward makes the masks of its forward again, so that a cache is never written and holds no masks.
+    A backward computes the masks of its forward again from the seeds, so that a cache holds no masks.
 
     Attributes
     ----------
     regularisation : Regularisation
     seeds : sequence of 4 integers, or None
-        Of zoneout of h and c, of recurrent dropout, and of DropConnect. None in inference.
+        Those of zoneout of h and c, of recurrent dropout, and of DropConnect. None in inference.
     """
 
     regularisation: Regularisation
@@ -140,7 +140,7 @@ class Draws(NamedTuple):
 
     @classmethod
     def of(cls, regularisation: Regularisation, rng: Random, ops: Any) -> Draws:
-        """Draw all seeds if any rate is above 0: the masks of one option do not depend on another's."""
+        """Draw all seeds if any rate is above 0, so that the masks of one option do not depend on others."""
         drawn = rng is not None and any(regularisation.rates)
         return cls(regularisation, ops.mask_seeds(rng, 4) if drawn else None)
 
@@ -154,7 +154,7 @@ class Draws(NamedTuple):
         return mask
 
     def step_masks(self) -> tuple[tuple[float, float], float, Any] | None:
-        """The fields of :class:`~rnnlab.ops.StepMasks` but for the start; None if a step has none."""
+        """The fields of :class:`~rnnlab.ops.StepMasks` except the start; None if steps have no masks."""
         drawn = self.seeds is not None and self.regularisation.recurrent_dropout_on == "candidate"
         dropout = self.regularisation.recurrent_dropout if drawn else 0.0
         if not any((*self.regularisation.zoneout, dropout)):
@@ -168,13 +168,13 @@ class Draws(NamedTuple):
         return {**params, "Wh": self._drop(ops, params["Wh"])}
 
     def gradient_workspace(self, ops: Any, grads: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Where the steps add their gradients, until :meth:`finish`."""
+        """The arrays that the steps add their gradients to before :meth:`finish`."""
         if not self._drops_weights:
             return grads
         return {**grads, "Wh": ops.zeros(grads["Wh"].shape, grads["Wh"].dtype)}
 
     def finish(self, ops: Any, workspace: Mapping[str, Array], grads: Mapping[str, Array]) -> None:
-        """Add to the gradient of Wh what its steps have added up."""
+        """Add the sum over all steps to the gradient of Wh, after DropConnect's mask."""
         if self._drops_weights:
             grads["Wh"][...] += self._drop(ops, workspace["Wh"])
 

@@ -2,7 +2,7 @@
 
     h_t = tanh(x_t Wx + h_{t-1} Wh + b)                 hidden state, (N, H)
 
-Backward, with dh_t the whole gradient that reaches h_t, from above and from step t + 1:
+Backward, with dh_t the total gradient that reaches h_t, from the output and from step t + 1:
 
     da_t = dh_t (1 - h_t^2)            dh_{t-1} += da_t Wh^T            dx_t = da_t Wx^T
     dWx = sum_t x_t^T da_t             dWh = sum_t h_{t-1}^T da_t       db = sum_t da_t
@@ -156,7 +156,7 @@ def rnn_forward(
     lengths : (N,) integers, optional
         The real steps of each sequence. Past them the state is carried through unchanged, and x is not read.
     mask : (N, T), optional
-        The same as a mask of ones, then zeros.
+        Instead of ``lengths``: ones for the real steps of each sequence, then zeros.
     return_state : bool
         Also return the state after each sequence's last real step.
 
@@ -190,11 +190,11 @@ def rnn_backward(
     Parameters
     ----------
     dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, the share that each step gets directly.
+        Gradient of the loss with respect to ``h``, without what flows back from later steps.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
     into : (dWx, dWh, db), optional
-        Arrays that the parameters' gradients are added into, instead of fresh ones.
+        Arrays that the gradients of the parameters are added to. By default they are new arrays.
 
     Returns
     -------

@@ -9,7 +9,8 @@ Backward, from the last step to the first:
     dx_t = da_t Wx^T        dWx += x_t^T da_t        db += da_t        for a chunk of steps at a time
 
 Arrays are packed: see :mod:`rnnlab.layers.recurrent.packing`. A cell that can run many steps at once
-(:class:`~rnnlab.layers.recurrent.cell.ChunkedCell`) does, where nothing has to happen between them.
+(:class:`~rnnlab.layers.recurrent.cell.ChunkedCell`) does so if there is no attention and no regularisation
+between them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class RecurrentCache(NamedTuple):
     x: Array  # (N, T, D)
     states: State  # each (N + M, H), the initial states first
     gates: Array  # (M, G) activations
-    saved: Any  # (M, H) what else the cell's backward needs, such as an LSTM's tanh(c)
+    saved: Any  # (M, H) what the cell's backward needs besides, such as an LSTM's tanh(c)
     params: Params
     given_states: int  # how many initial states the caller gave; the others are zeros
     cell: Cell
@@ -57,30 +58,30 @@ class RecurrentCache(NamedTuple):
 
 
 class Contexts(Protocol):
-    """What attention adds between the steps of the loop."""
+    """The work of attention between the steps of the loop."""
 
     def before_step(self, t: int, rows: slice, h: Array, gates: Array) -> None:
         """Attend from the states h (n, H) before step t, and add to its pre-activations (n, G)."""
 
     def after_step(self, rows: slice, h: Array) -> None:
-        """Take note of the states h (n, H) after a step."""
+        """Record the states h (n, H) after a step."""
 
 
 class ContextsBackward(Protocol):
     """The backward of :class:`Contexts`."""
 
     def before_step(self, rows: slice, dh: Array) -> None:
-        """Add to the gradient (n, H) of the states after a step what later steps read of them."""
+        """Add the gradients from later steps that attended to these states to their gradient dh (n, H)."""
 
     def after_step(self, t: int, rows: slice, da: Array, h: Array, dh: Array) -> None:
-        """Add to the gradient (n, H) of the states h before step t what attends from them."""
+        """Add the gradients of step t's queries, the states h before it, to their gradient dh (n, H)."""
 
     def add_gradients(self, rows: slice, h: Array, da: Array) -> None:
         """Add the parameters' gradients of many steps, h (m, H) the states before each."""
 
 
 class CellRun:
-    """A prepared cell with what was drawn for one call, forward or backward.
+    """A prepared cell with the random masks of one call, forward or backward.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ class CellRun:
     draws : Draws
     params : mapping of str to array
     h0 : (N, H)
-        Tells the library, the shape and the dtype of a state.
+        An array with the library, the shape and the dtype of a state.
     """
 
     def __init__(self, cell: Cell, draws: Draws, params: Params, h0: Array) -> None:
@@ -104,7 +105,7 @@ class CellRun:
 
     @property
     def chunked(self) -> ChunkedCell | None:
-        """The prepared cell if it can run many steps at once, and nothing is to happen between them."""
+        """The prepared cell if it can run many steps at once and no step has masks; otherwise None."""
         prepared: Any = self.prepared
         plain = self._masks is None and self._state_mask is None
         # issubclass remembers its result; isinstance looks at the methods of a protocol each time
@@ -155,7 +156,7 @@ def unroll(
     given_states: int,
     contexts: Contexts | None = None,
 ) -> RecurrentCache:
-    """The forward loop; ``states`` (N + M, H) have the initial states in place, the others are written."""
+    """The forward loop. ``states`` (N + M, H) hold the initial states; all later states are written."""
     ops, G, M = ops_for(x), params["Wx"].shape[1], packing.offsets[-1]
     run = CellRun(cell, draws, params, states[0][: len(x)])
     gates, saved = ops.empty((M, G), x.dtype), run.prepared.saved(M, states[0])
@@ -191,8 +192,8 @@ def run_backward(
 ) -> tuple[Array, State]:
     """The backward loop: add gradients into ``grads``; return those of x and of the initial states.
 
-    The whole gradient of each h_t is written into ``whole_dh`` (N, T, H), zero in padding, if it is given.
-    ``names`` are the caller's arguments with the gradients of the final state, if they are not one tuple.
+    The total gradient of each h_t is written into ``whole_dh`` (N, T, H), zero in padding, if it is given.
+    ``names`` are the caller's names for the gradients of the final state, if they are not one tuple.
     """
     x, states, gates, saved, params, _, cell, draws, packing = cache
     ops, H, G = ops_of(function, dh=dh, x=x), states[0].shape[1], params["Wx"].shape[1]
@@ -257,9 +258,9 @@ def run_forward(
     regularisation: Regularisation = UNREGULARISED,
     rng: Random = None,
 ) -> tuple[Array, State, RecurrentCache]:
-    """Check what comes in, and run a cell over a batch of sequences, for the functions that users call.
+    """Check the arguments and run a cell over a batch of sequences: the body of the public functions.
 
-    ``given`` are the first arrays of the initial state; those that are left out are zeros.
+    ``given`` are the first arrays of the initial state; the others are zeros.
     """
     ops = ops_of(function, **{**params, "x": x, **named_states(given)})
     check_params(function, cell, x, given, params)
@@ -295,7 +296,7 @@ def recurrent_forward(
     lengths : (N,) integers, optional
         The real steps of each sequence. Past them the state is carried through unchanged, and x is not read.
     mask : (N, T), optional
-        The same as a mask of ones, then zeros.
+        Instead of ``lengths``: ones for the real steps of each sequence, then zeros.
     regularisation : Regularisation, or a mapping of its fields, optional
     rng : numpy Generator, optional
         The source of dropout and zoneout. Without it the cell runs as in inference.
@@ -337,13 +338,14 @@ def recurrent_backward(
     Parameters
     ----------
     dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, the share that each step gets directly.
+        Gradient of the loss with respect to ``h``, without what flows back from later steps.
     dfinal : as ``state``, optional
         Gradients with respect to the final state.
     into : mapping of str to array, optional
-        Arrays that the parameters' gradients are added into, instead of fresh ones; others are left alone.
+        Arrays that the gradients of the parameters are added to. By default they are new arrays. Others are
+        not changed.
     whole_dh : (N, T, H), optional
-        Overwritten with the whole gradient of the loss with respect to each h_t: ``dh``, what comes back
+        Overwritten with the total gradient of the loss with respect to each h_t: ``dh``, what comes back
         from later steps, and ``dfinal``. Zero in padding: the last real state gets the gradients of its
         copies there. An LSTM then runs step by step, so that results may differ by rounding.
 
@@ -383,7 +385,7 @@ def check_params(function: str, cell: Cell, x: Array, state: State, params: Para
 
 
 def check_recurrent_params(function: str, cell: Cell, params: Params, H: int, dtype: np.dtype) -> None:
-    """Check the parameters that a cell has for its state.
+    """Check the parameters that a cell's step functions read.
 
     Raises
     ------
@@ -399,12 +401,12 @@ def check_recurrent_params(function: str, cell: Cell, params: Params, H: int, dt
 
 
 def named_states(state: State) -> dict[str, Array]:
-    """The arrays of a state by the names that errors have for them."""
+    """The arrays of a state by the names that errors use for them."""
     return {("h0", "c0")[k] if k < 2 else f"state[{k}]": array for k, array in enumerate(state)}
 
 
 def check_cache(function: str, cache: Any, cell: type | None = None) -> None:
-    """Check that a cache comes from the forward of a cell of this class, or of any.
+    """Check that a cache comes from the forward of a cell of this class, or of any class.
 
     Raises
     ------

@@ -4,7 +4,7 @@
     g_t = tanh(x_t Wx_g + h_{t-1} Wh_g + b_g)           candidate, (N, H)
     h_t = (1 - z_t) * g_t + z_t * h_{t-1}               hidden state, (N, H)
 
-Backward, with dh_t the whole gradient that reaches h_t:
+Backward, with dh_t the total gradient that reaches h_t:
 
     da_z = dh_t (h_{t-1} - g_t) z (1 - z)               da_g = dh_t (1 - z) (1 - g^2)
     dh_{t-1} += dh_t z + da_t Wh^T                      dx_t = da_t Wx^T
@@ -171,7 +171,7 @@ def simplified_gru_forward(
     lengths : (N,) integers, optional
         The real steps of each sequence. Past them the state is carried through unchanged, and x is not read.
     mask : (N, T), optional
-        The same as a mask of ones, then zeros.
+        Instead of ``lengths``: ones for the real steps of each sequence, then zeros.
     return_state : bool
         Also return the state after each sequence's last real step.
 
@@ -207,11 +207,11 @@ def simplified_gru_backward(
     Parameters
     ----------
     dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, the share that each step gets directly.
+        Gradient of the loss with respect to ``h``, without what flows back from later steps.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
     into : (dWx, dWh, db), optional
-        Arrays that the parameters' gradients are added into, instead of fresh ones.
+        Arrays that the gradients of the parameters are added to. By default they are new arrays.
 
     Returns
     -------
