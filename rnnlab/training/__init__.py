@@ -1,6 +1,6 @@
-"""Training: the solver and what it is made of.
+"""Training: the solver and its parts.
 
-Read :mod:`~rnnlab.training.solver` first; its docstring says which file does which part of the loop.
+Read :mod:`~rnnlab.training.solver` first; its docstring lists the file of each part of the loop.
 """
 
 from rnnlab.training.callbacks import Callback

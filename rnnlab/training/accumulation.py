@@ -1,10 +1,10 @@
-"""Parts of a batch, whose gradients are added before one update: gradient accumulation, and several ranks.
+"""Parts of a batch whose gradients are summed for one update: gradient accumulation, and several ranks.
 
 Parts are contiguous rows with about the same number of tokens. A rank computes the gradients of its parts one
-after another, with the activations of one part in memory. The model takes the size of the whole batch as
-``part_of`` and divides each part's sums by it, so that losses and gradients of the parts add up to those of
-the batch even where the parts differ in examples and tokens. K ranks with A parts each make the update of one
-process with K A parts.
+after another, so that only one part's activations are in memory. The model takes the size of the whole batch
+as ``part_of`` and divides each part's sums by it, so that losses and gradients of the parts add up to those
+of the batch even if the parts differ in examples and tokens. K ranks with A parts each make the same update
+as one process with K A parts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def balanced(lengths: np.ndarray, count: int) -> list[slice]:
-    """Split rows into ``count`` parts, in order, with about as many tokens each; at most one part per row.
+    """Split rows, in order, into ``count`` parts with about the same number of tokens, or one part per row.
 
     Parameters
     ----------

@@ -12,9 +12,9 @@ There is no pickle: opening a file from elsewhere runs none of its code. JSON is
 an attribute holds at most 64 KiB. Its strings have a fixed length, because HDF5 may loop forever on a damaged
 heap of strings of variable length.
 
-HDF5 keeps a checksum of every dataset (the Fletcher-32 filter) and, in its latest format, of everything else
-in the file: a changed byte is an error, unless it lies in a gap between objects. A file is written under a
-temporary name, synced and renamed.
+HDF5 stores a checksum of every dataset (the Fletcher-32 filter) and, in its latest format, of everything else
+in the file. A changed byte is therefore an error, unless it is in a gap between objects. A file is written
+under a temporary name, synced and renamed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from rnnlab.training.run_directory import checkpoint_of
 from rnnlab.types import Shapes
 
 _FORMAT = "rnnlab checkpoint 3"
-# 1 had all parameters in one array, 2 no checksums.
+# Format 1 had all parameters in one array; format 2 had no checksums.
 _FORMER_FORMATS = ("rnnlab checkpoint 1", "rnnlab checkpoint 2")
 _CHUNK_BYTES = 1 << 30  # HDF5 allows chunks of less than 4 GiB
 _JSON = {
@@ -64,7 +64,7 @@ class CheckpointError(InputError):
 
 
 class FormerFormatError(CheckpointError):
-    """A checkpoint is whole, and an earlier version of rnnlab has written it."""
+    """A checkpoint is intact, but an earlier version of rnnlab wrote it in another format."""
 
 
 @dataclass
@@ -75,14 +75,14 @@ class Checkpoint:
     ----------
     parameters : Parameters
     model : dict
-        ``class``, the name of the model's class, and ``config``, what its ``from_config`` takes.
+        ``class``, the name of the model's class, and ``config``, the argument of its ``from_config``.
     vocabulary : list of str, or None
         The words in the order of their tokens.
     config : dict or None
         The configuration of the run.
     preprocessing : dict of str to array or JSON value
-        What new inputs need before the model can read them, from the data's ``preprocessing()``: the scaling
-        of features, the name of the tokenizer, the order of pixels.
+        How to prepare new inputs for the model, from the data's ``preprocessing()``: the scaling of features,
+        the name of the tokenizer, the order of pixels.
     fingerprint : dict or None
         Sizes and hashes of the training data, from the data's ``fingerprint()``.
     optimiser : dict
@@ -134,7 +134,7 @@ def save_checkpoint(
     WriteError
         If it cannot be written, because the disk is full for example. The previous file stays.
     TypeError
-        If the history or another field has a value that JSON has not. The previous file stays.
+        If the history or another field has a value that JSON cannot represent. The previous file stays.
     """
     with atomic_hdf5(path, before_rename=before_rename, libver="latest") as file:
         file.attrs["format"] = np.bytes_(_FORMAT)
@@ -158,7 +158,7 @@ def save_checkpoint(
 
 
 def _as_json(name: str, value: Any) -> str:
-    """The text of a field; NumPy's numbers, such as a callback may put into the history, are plain ones."""
+    """A field as JSON text. NumPy's numbers, which a callback may put into the history, become Python's."""
 
     def plain(part: Any) -> Any:
         if isinstance(part, np.generic):
@@ -177,7 +177,7 @@ def _write_parameters(file: h5py.File, parameters: Parameters) -> None:
 
 
 def _write(group: h5py.Group, name: str, data: np.ndarray | np.bytes_) -> None:
-    """Write a dataset with a checksum. HDF5 has one for chunks, and for what lies in an object's header."""
+    """Write a dataset with a checksum, which HDF5 has for chunks and for data in an object's header."""
     array = np.asarray(data)
     if array.ndim == 0 and array.nbytes > 1024:
         array = array[None]  # long JSON
@@ -258,7 +258,7 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
             repr(name),
             f"one of {', '.join(classes)}, or a class in load_model(known=...)",
         )
-    # before memory is allocated: a damaged size could ask for all of it
+    # before memory is allocated, because a damaged size could ask for all of it
     check = {"check_shapes": lambda shapes: check_shapes(path, parameters.shapes, shapes)}
     try:
         made: Any = classes[name]
@@ -353,7 +353,7 @@ def _values(path: PathLike, group: h5py.Group, name: str) -> Any:
 
 
 def _damaged(path: PathLike, group: h5py.Group, name: str, error: OSError) -> CheckpointError:
-    """The error of a dataset whose values are not those of its checksum."""
+    """The error of a dataset whose values do not match its checksum."""
     return CheckpointError(path, _where(group, name), f"damaged values ({error})", "those that were written")
 
 

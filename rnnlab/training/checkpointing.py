@@ -29,12 +29,12 @@ class Storage(Protocol):
     """Stores the results of a training run, and the state from which it resumes."""
 
     def in_use(self) -> AbstractContextManager[None]:
-        """A context in which nobody else writes to the same place.
+        """A context in which no other process writes to the same place.
 
         Raises
         ------
         InUseError
-            If somebody does.
+            If another process does.
         """
 
     def begin(self) -> None:
@@ -74,7 +74,7 @@ class InMemory:
         self._best = model.params
 
     def in_use(self) -> AbstractContextManager[None]:
-        """Nothing: nobody else can write to this memory."""
+        """Nothing: no other process can write to this memory."""
         return nullcontext()
 
     def begin(self) -> None:
@@ -99,7 +99,7 @@ class InMemory:
 
 
 class OnRank0:
-    """The :class:`Storage` of the other ranks, which write nothing: rank 0 has the results of all.
+    """The :class:`Storage` of all ranks but rank 0. It writes nothing, because rank 0 has all results.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Gradient clipping over the flat buffer.
 
 The sum of squares takes one pass over the gradient. It gives the norm, and it is finite only if all elements
-are. The factor that clips by norm is applied by the update rule, which reads the gradient anyway.
+are. The update rule applies the factor that clips by norm, because it reads the gradient anyway.
 """
 
 from __future__ import annotations

@@ -20,15 +20,15 @@ from rnnlab.training.checkpoint import (
 
 _SHOWN = 3  # words that differ
 
-# Machines sum in different orders.
+# Different machines sum in different orders, so arrays that they compute may differ by rounding.
 _TOLERANCE = 1e-4  # of the standard deviation of a feature, or of the largest number of another array
 _ROUNDING = 1e-6  # of the mean of a feature
 
 
 def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
-    """Check that a model has the class, the configuration, the shapes and the dtype of a checkpoint's.
+    """Check that a model has the class, the configuration, the shapes and the dtype of a checkpoint's model.
 
-    Weights of losses, which may change during a training, are those with which it began.
+    The weights of the losses may change during training. Those from its beginning are compared.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def check_data(path: PathLike, checkpoint: Checkpoint, data: Any, *, same: bool 
 def check_words(
     path: PathLike, field: str, found: Mapping[str, int], expected: Mapping[str, int], owner: str
 ) -> None:
-    """Check that two vocabularies are equal; ``owner`` is what has the expected one.
+    """Check that two vocabularies are equal; ``owner`` names the owner of the expected one in errors.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def _check_preprocessing(path: PathLike, saved: Mapping[str, Any], given: Mappin
         return  # written by a solver whose data have none
     for name in {**saved, **given}:
         if name.endswith("_path"):
-            continue  # where a file was, which may differ
+            continue  # the path of a file, which may differ
         found, expected = saved.get(name), given.get(name)
         field = f"preprocessing: {name}"
         if name.endswith("vocabulary") and isinstance(found, list) and isinstance(expected, list):

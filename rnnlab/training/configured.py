@@ -21,7 +21,7 @@ class Configured:
     Raises
     ------
     ValueError
-        If an option is not what its annotation says; names it.
+        If an option does not match its annotation. The error names the option.
     """
 
     def __post_init__(self) -> None:
@@ -37,12 +37,12 @@ class Configured:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.init}
 
     def _place(self) -> str:
-        """What errors begin with."""
+        """The beginning of error messages."""
         return type(self).__name__
 
 
 def make(argument: str, registry: Registry[T], config: Mapping[str, Any]) -> T:
-    """An object of the class that ``config`` has the ``name`` of, with the other keys as its options.
+    """An object of the class named by ``config["name"]``, with the other keys as its options.
 
     Raises
     ------

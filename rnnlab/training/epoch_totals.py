@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rnnlab.errors import InputError
 
-# columns of what there was before the run resumed with another one
+# columns with an option's previous value, after a run has resumed with another one
 FORMER: Mapping[str, type] = {"former_learning_rate": float, "former_matmul": str}
 
 # columns of the history that are not means over the epoch

@@ -1,4 +1,4 @@
-"""Frozen parameters: some parameters train, the others do not change, bit for bit.
+"""Frozen parameters: some parameters train, and the others do not change at all.
 
 The gradient of a frozen parameter is set to zero before the norm is computed, and the update rule skips it,
 since weight decay or momentum would change it even without a gradient.
@@ -20,9 +20,9 @@ class Trained:
     ----------
     params : Parameters
     patterns : sequence of str, optional
-        As in :mod:`fnmatch`: ``["W_vocab", "*_source*"]``. A pattern after "!" excludes: ``["!W_embed"]`` are
-        all parameters but W_embed, ``["W*", "!W_embed"]`` all that begin with W but this. The order does not
-        matter. All parameters train if left out.
+        As in :mod:`fnmatch`: ``["W_vocab", "*_source*"]``. A pattern after "!" excludes: ``["!W_embed"]``
+        selects all parameters but W_embed, ``["W*", "!W_embed"]`` all that begin with W except W_embed. The
+        order does not matter. All parameters train if left out.
 
     Attributes
     ----------
@@ -65,5 +65,5 @@ class Trained:
 
 
 def matching(names: Iterable[str], patterns: Sequence[str]) -> set[str]:
-    """The names that match one of the patterns or more."""
+    """The names that match at least one of the patterns."""
     return {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}

@@ -1,7 +1,7 @@
 """Gradient monitors: the loss, its terms, the norm and clipping of each iteration, before its update.
 
-On a CPU the values are read at once. On a GPU they stay on the device, where the update uses them, and the
-host reads them only now and then, so that it need not wait in each iteration.
+On a CPU the values are read at once. On a GPU they stay on the device, where the update uses them. The host
+reads them every so many iterations, so that it does not wait for the device in each one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _READ_EVERY = 256  # iterations, at most
 
 
 class Recorded(NamedTuple):
-    """What is recorded of an iteration."""
+    """The recorded numbers of an iteration."""
 
     loss: float
     norm: float  # of the gradient, before clipping
@@ -60,11 +60,11 @@ class GradientMonitor(Protocol):
         ...
 
     def drop_after(self, count: int) -> None:
-        """Drop all but the first ``count`` iterations since the last :meth:`read`: one has failed."""
+        """Drop all but the first ``count`` iterations since the last :meth:`read`, after one has failed."""
         ...
 
     def read(self, first: int, params: Parameters, grads: Parameters) -> list[Recorded]:
-        """What was recorded of the iterations since the last call; ``first`` is the first.
+        """The records of the iterations since the last call, the first of which is ``first``.
 
         Raises
         ------
@@ -146,7 +146,7 @@ class DeviceMonitor:
 def gradient_monitor(params: Parameters, options: Options) -> GradientMonitor:
     """The monitor for the device of the parameters.
 
-    An update rule that is not built in takes its scale from the host, and so has the host's monitor.
+    An update rule that is not built in takes its scale from the host, so it needs the host's monitor.
     """
     rule = make_update_rule(options.update_rule, options.optim_config)
     on_host = device_of(params.flat) == "cpu" or not runs_on_device(rule)

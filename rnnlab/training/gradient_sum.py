@@ -1,4 +1,4 @@
-"""The sum of the gradients of all ranks, in pieces that travel while the rest of the backward pass runs."""
+"""The sum of the gradients of all ranks, in pieces that are sent while the rest of the backward pass runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from rnnlab.parameters import Parameters
 from rnnlab.training.distributed import Communicator, on_host, sum_on_gpus
 
-_SMALLEST = 1 << 16  # numbers; messages of fewer cost more than they hide
+_SMALLEST = 1 << 16  # numbers; a smaller message costs more time than the overlap saves
 
 
 class GradientSum:
@@ -24,8 +24,8 @@ class GradientSum:
     Attributes
     ----------
     may_begin : bool
-        Whether to begin the sums of gradients as soon as they are complete: in the last backward pass of a
-        step, and if all ranks have one.
+        Whether to begin the sum of a gradient as soon as it is complete. That requires the last backward
+        pass of a step, and that all ranks have one.
     """
 
     def __init__(self, communicator: Communicator, grads: Parameters) -> None:
@@ -36,7 +36,7 @@ class GradientSum:
         grads.on_complete = self._begin
 
     def _begin(self, names: Collection[str]) -> None:
-        """Begin the sums of complete gradients. Those on a GPU and small ones wait for the rest."""
+        """Begin the sums of complete gradients. Gradients on a GPU and small ones are summed at the end."""
         flat = self._grads.flat
         if not self.may_begin or not isinstance(flat, np.ndarray):
             return
@@ -60,7 +60,7 @@ class GradientSum:
 
 
 def _merged(places: Iterable[slice]) -> Iterator[slice]:
-    """The places, in order, those that touch as one."""
+    """The slices in order, with adjacent ones merged."""
     start = stop = 0
     for place in sorted(places, key=lambda place: place.start):
         if place.start > stop:
@@ -73,7 +73,7 @@ def _merged(places: Iterable[slice]) -> Iterator[slice]:
 
 
 def _between(places: Iterable[slice], size: int) -> Iterator[slice]:
-    """What lies between some places, up to a size."""
+    """The gaps between the slices, up to a size."""
     start = 0
     for place in [*_merged(places), slice(size, size)]:
         if place.start > start:

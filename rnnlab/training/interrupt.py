@@ -17,7 +17,7 @@ _STANDARD_ERROR = 2
 
 @contextmanager
 def handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """A context in which ``handler`` receives :data:`SIGNALS`, for the main thread.
+    """A context in which ``handler`` receives :data:`SIGNALS`; only for the main thread.
 
     A handler that was not installed from Python stays, because Python cannot put it back.
     """
@@ -69,7 +69,10 @@ class Interrupt:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """A context in which the first signal raises Interrupted, or has before: for work without updates."""
+        """A context in which the first signal raises Interrupted, even one that came earlier.
+
+        It is for work that makes no updates.
+        """
         self._raises = True
         try:
             if self.requested:
@@ -83,6 +86,6 @@ class Interrupt:
             raise KeyboardInterrupt
         self.received = signal.Signals(number)
         line = f"\n{SIGNALS[self.received]}: saving a checkpoint; a second one ends at once\n"
-        os.write(_STANDARD_ERROR, line.encode())  # print may be in the middle of another line
+        os.write(_STANDARD_ERROR, line.encode())  # not print, which this handler may have interrupted
         if self._raises:
             raise Interrupted

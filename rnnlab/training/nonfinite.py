@@ -19,7 +19,7 @@ class NonFiniteError(RnnlabError, FloatingPointError):
     parameter : str or None
         The name of the parameter that has the value, if one has.
     before : list of Recorded
-        Of the iterations before it that have not been read yet: see :mod:`rnnlab.training.gradient_monitor`.
+        The unread records of earlier iterations; see :mod:`rnnlab.training.gradient_monitor`.
     """
 
     def __init__(self, message: str, parameter: str | None = None, before: Sequence[Any] = ()) -> None:
@@ -45,7 +45,7 @@ def check_iteration(
     norm : float
         The norm of the gradient, which is not finite if an element is not.
     params, grads : Parameters
-        Searched for the first value that is not finite. The gradient may be a later iteration's.
+        Searched for the first value that is not finite. The gradient may be that of a later iteration.
     before : sequence
         Attribute of the error.
 

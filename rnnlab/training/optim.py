@@ -1,4 +1,4 @@
-"""The update rules of the library, and their names.
+"""The update rules of the library and their names.
 
 The arithmetic of each is a primitive of :mod:`rnnlab.ops`, of the same name, over the flat buffers: ``w``
 (P,) the parameters and ``dw`` (P,) their gradient.
@@ -23,12 +23,12 @@ from rnnlab.training.registry import Registry
 from rnnlab.training.update_rule import Rule, UpdateRule
 from rnnlab.types import Array
 
-_FLUSH_EVERY = 64  # updates: the pass over the state is rare, and a subnormal average is not slow for long
+_FLUSH_EVERY = 64  # updates: few passes over the state, and subnormal averages do not slow down many updates
 
 
 @dataclass(kw_only=True)
 class PrimitiveRule(UpdateRule):
-    """A rule whose arithmetic is a primitive, which on a GPU takes its numbers from the device.
+    """A rule whose arithmetic is a primitive. On a GPU the primitive reads its numbers on the device.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class PrimitiveRule(UpdateRule):
                 ops.flush_subnormals(array)
 
     def _numbers(self) -> dict[str, float]:
-        """The arguments of the primitive that are no arrays, except the scale."""
+        """The scalar arguments of the primitive, except the scale."""
         return self.config()
 
 
@@ -66,8 +66,8 @@ class Momentum(PrimitiveRule):
         velocity = momentum velocity - learning_rate dw
         w += velocity
 
-    PyTorch computes b = momentum b + dw and subtracts learning_rate b, which is equal while the learning rate
-    is constant. Here a new learning rate acts on new gradients only.
+    PyTorch computes b = momentum b + dw and subtracts learning_rate b. The two are equal while the learning
+    rate is constant. Here a new learning rate affects new gradients only.
     """
 
     primitive: ClassVar[str] = "momentum"
@@ -115,7 +115,7 @@ class Adadelta(PrimitiveRule):
         delta_cache = decay_rate delta_cache + (1 - decay_rate) delta^2
         w          -= learning_rate delta
 
-    The paper has no learning rate, which is a learning rate of 1.
+    The paper has no learning rate; a learning rate of 1 gives its rule.
     """
 
     primitive: ClassVar[str] = "adadelta"
@@ -166,9 +166,9 @@ UPDATE_RULES: Registry[Rule] = Registry(
 
 
 def register_update_rule(name: str, rule: type[Rule]) -> None:
-    """Give an update rule a name, for ``Solver(update_rule=name)`` and recipes.
+    """Register an update rule under a name, for ``Solver(update_rule=name)`` and recipes.
 
-    The name is known in this process only. On the command line use "package.module:Object" instead.
+    The name is registered in this process only. On the command line use "package.module:Object" instead.
 
     Parameters
     ----------
@@ -199,9 +199,9 @@ def make_update_rule(name: str, optim_config: Mapping[str, Any] | None = None) -
     Raises
     ------
     ValueError
-        If there is no such rule, it has no such hyperparameter, or one is not what its annotation says.
+        If there is no such rule, it has no such hyperparameter, or a value does not match its annotation.
     TypeError
-        If the object of that name is no update rule.
+        If the object of that name is not an update rule.
     """
     rule, config = UPDATE_RULES.find(name), dict(optim_config or {})
     check_names("optim_config", rule, config, name)
@@ -209,5 +209,5 @@ def make_update_rule(name: str, optim_config: Mapping[str, Any] | None = None) -
 
 
 def runs_on_device(rule: Rule) -> bool:
-    """Whether a rule is a primitive's, which on a GPU can read its scale there and be captured in a graph."""
+    """Whether a rule can read its scale on a GPU and be captured in a graph, as those of primitives can."""
     return isinstance(rule, PrimitiveRule) and type(rule).update is PrimitiveRule.update

@@ -32,7 +32,7 @@ CHANGEABLE = (
     "progress",
 )
 
-# Arguments of the solver that are objects and places, not options.
+# Arguments of the solver that are objects or paths, not options.
 _NOT_OPTIONS = (
     *("self", "model", "data", "objective", "communicator"),
     *("device", "evaluate", "callbacks", "run_dir", "config"),
@@ -48,12 +48,12 @@ class Options(SimpleNamespace):
 
     @classmethod
     def of(cls, solver: type, arguments: Mapping[str, Any]) -> Self:
-        """Check the arguments of a solver's constructor, from its ``locals()``, and make the options of them.
+        """Make the options from the arguments of a solver's constructor, its ``locals()``, after a check.
 
         Raises
         ------
         ValueError, TypeError
-            If an argument is not what its annotation says, or options do not fit together; names it.
+            If an argument does not match its annotation, or options are incompatible. The error names it.
         """
         options = {name: as_plain(value) for name, value in arguments.items() if name not in _NOT_OPTIONS}
         own_schedule = callable(options["schedule"])

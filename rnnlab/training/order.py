@@ -12,10 +12,10 @@ from rnnlab.training.protocols import Data
 
 
 class DataOrder:
-    """The batches of one epoch after another.
+    """The batches of all epochs, in order.
 
-    The batches of an epoch follow from the state of the generator before that epoch. That state and the
-    number of batches used are saved, not a permutation.
+    The state of the generator before an epoch determines the batches of the epoch. That state and the number
+    of batches used are saved, not a permutation.
 
     Attributes
     ----------

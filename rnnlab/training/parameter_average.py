@@ -43,7 +43,7 @@ class ParameterAverage:
 
     @contextmanager
     def in_place_of(self, w: Array) -> Iterator[None]:
-        """A context in which the parameters (P,) have the values of the average."""
+        """A context in which the parameters ``w`` (P,) hold the values of the average."""
         own = w.copy()
         try:
             w[...] = self.values

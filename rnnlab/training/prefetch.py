@@ -1,4 +1,4 @@
-"""Batches prepared ahead: a thread prepares the next ones while the model trains on this one."""
+"""Batches prepared ahead: a thread prepares the next ones while the model trains on the current one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def prefetched(
     prepare : callable
     items : iterable
     ahead : int
-        The most results that wait, not counting the one in use; with 0 there is no thread.
+        The maximum number of prepared results, not counting the one in use. With 0 there is no thread.
     """
     if not ahead:
         yield from map(prepare, items)

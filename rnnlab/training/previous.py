@@ -1,6 +1,6 @@
-"""The checkpoint before each checkpoint of a run: kept, and used where the later one is damaged.
+"""The previous version of each checkpoint of a run: it is kept, and used if the later one is damaged.
 
-Any process may read by :func:`or_previous`; the one that trains in the run directory repairs it.
+Any process may call :func:`or_previous`. Only the process that trains in the run directory repairs it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ def keep_previous(checkpoint: Path) -> None:
 
 
 def match_best(best: Path, epoch: int | None) -> None:
-    """Let ``best`` be the checkpoint of the best epoch of a run that resumes.
+    """Make ``best`` the checkpoint of the best epoch of a run that resumes.
 
-    It is of a later epoch if the run resumes from before it: after a kill between both checkpoints, or where
-    the later one was damaged. Then the one before it takes its place, as it does where ``best`` is damaged.
-    If that is of another epoch, a line on standard error says so.
+    The file may be of a later epoch than the last checkpoint: if the process was killed between writing the
+    two, or if the last checkpoint was damaged and an earlier one is used. The previous best checkpoint then
+    replaces it, as it does if ``best`` is damaged. If that is of another epoch, a warning goes to standard
+    error.
     """
     if epoch is None or not best.exists():
         return
@@ -70,9 +71,9 @@ def _epoch_of(best: Path) -> int | None:
 
 
 def or_previous(checkpoint: Path, read: Callable[[Path], Read]) -> Read:
-    """Read a checkpoint; if it is damaged and the one before it is whole, that one.
+    """Read a checkpoint, or the previous one if the checkpoint is damaged and the previous one is intact.
 
-    No file is changed, so that several processes may read at once.
+    No file is changed, so that several processes may read at the same time.
 
     Parameters
     ----------
@@ -97,12 +98,12 @@ def or_previous(checkpoint: Path, read: Callable[[Path], Read]) -> Read:
 
 
 def load_or_name_another(checkpoint: Path) -> Checkpoint:
-    """Read a checkpoint that no other replaces by itself, since another has other parameters.
+    """Read a checkpoint that another one must not replace silently, because its parameters differ.
 
     Raises
     ------
     CheckpointError
-        If it is damaged. The message names a whole checkpoint of the run that can take its place.
+        If it is damaged. The message names an intact checkpoint of the run that can replace it.
     FileNotFoundError
         If there is none.
     """
@@ -113,7 +114,7 @@ def load_or_name_another(checkpoint: Path) -> Checkpoint:
 
 
 def _naming_another(error: CheckpointError, damaged: Path) -> CheckpointError:
-    """The error with the name of a checkpoint of the same run that can take the place of the damaged one."""
+    """The error, with the name of a checkpoint of the same run that can replace the damaged one."""
     if isinstance(error, FormerFormatError):
         return error
     for other in (previous_of(damaged), damaged.with_name("best.h5"), damaged.with_name("last.h5")):
@@ -127,21 +128,21 @@ def _naming_another(error: CheckpointError, damaged: Path) -> CheckpointError:
 
 
 def _describe(checkpoint: Checkpoint) -> str:
-    """The place of a checkpoint in its run."""
+    """The epoch and the iteration of a checkpoint, as text."""
     epochs = f"epoch {checkpoint.history[-1]['epoch']}, " if checkpoint.history else ""
     return f"{epochs}iteration {len(checkpoint.losses):,}"
 
 
 def put_back(checkpoint: Path) -> Checkpoint | None:
-    """Read a checkpoint; if it is damaged and the one before it is whole, let that one take its place.
+    """Read a checkpoint; if it is damaged and the previous one is intact, replace it by the previous one.
 
-    The damaged file is kept, last.h5 as last.damaged.h5. A line on standard error says so. Only for a process
-    that holds the lock of the run directory.
+    The damaged file is kept: last.h5 becomes last.damaged.h5, and a warning goes to standard error. Only for
+    a process that holds the lock of the run directory.
 
     Returns
     -------
     Checkpoint or None
-        What was read; None if neither is whole.
+        The checkpoint that was read; None if both are damaged.
     """
     kept = previous_of(checkpoint)
     try:

@@ -1,4 +1,4 @@
-"""The display of a training run: nothing, lines as in the cs231n assignments, a bar, or a line an epoch."""
+"""The display of a training run: nothing, lines as in cs231n's assignments, a bar, or a line per epoch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Progress:
         iteration : int
             Counted from 1.
         total : int
-            The number of iterations of the run, as far as it is known.
+            The number of iterations of the run, as currently known.
         loss : float
         epoch : EpochTotals
             The sums over the iterations of the current epoch so far.
@@ -99,14 +99,14 @@ class Bar(Progress):
 
 
 class EpochLines(Progress):
-    """One line for each epoch: what :class:`Bar` shows, for files and pipes."""
+    """One line for each epoch with the numbers of :class:`Bar`, for files and pipes."""
 
     def __init__(self, file: TextIO | None = None) -> None:
         self._file = file  # standard error if None
         self._totals = EpochTotals()
 
     def iteration(self, iteration: int, total: int, loss: float, epoch: EpochTotals) -> None:
-        """Remember the sums over the epoch."""
+        """Store the sums over the epoch."""
         self._totals = epoch
 
     def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:

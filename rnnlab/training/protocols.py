@@ -17,32 +17,33 @@ class Model(Protocol):
     params: Parameters
 
     def config(self) -> dict[str, Any]:
-        """The constructor's arguments, as JSON can hold them."""
+        """The constructor's arguments as JSON values."""
         ...
 
     @property
     def loss(self) -> Callable[..., tuple[float, Parameters]]:
         """``loss(*batch, rng=None, grads=None)``: the loss of a batch and its gradient.
 
-        Dropout and zoneout only if ``rng`` is given. If ``grads`` is given, the gradient overwrites what it
-        holds, and it is returned.
-        A model for scheduled sampling also takes its probability, as ``sampling``: each word that is read
-        after the first is replaced with it, by one that is drawn with ``rng`` from the model's distribution.
-        The drawn words are constants to the gradient.
+        Dropout and zoneout are applied only if ``rng`` is given. If ``grads`` is given, it is overwritten
+        with the gradient and returned.
+        A model for scheduled sampling also takes a probability, ``sampling``. Each input word except the
+        first is replaced, with this probability, by a word drawn from the model's distribution with ``rng``.
+        No gradient flows through the drawn words.
 
         A model for gradient accumulation takes ``part_of``: the numbers of examples and tokens of the batch
         that this one is a part of, or None. If it is given, sums are divided by these numbers instead of the
         part's own, and the gradient is added into ``grads`` instead of overwriting it, so that losses and
         gradients of the parts add up to those of the batch.
 
-        A model for self-critical training decodes: it has ``start``, ``advance`` and the tokens
-        ``start_token``, ``end_token`` and ``null_token``. Its loss takes the source, N rows, S sampled
+        A model for self-critical training also decodes: it has ``start``, ``advance`` and the tokens
+        ``start_token``, ``end_token`` and ``null_token``. Its loss takes the source (N rows), S sampled
         sentences of each, (N, S, T) with <START>, and ``sentence_weights`` and ``sentence_lengths``, both
-        (N, S). It is the mean over the N S sentences of their weighted negative log-likelihoods. A length
-        counts the tokens after <START>; any of them may be ``null_token``, if it was sampled.
+        (N, S). The loss is the mean over the N S sentences of their weighted negative log-likelihoods. A
+        length counts the tokens after <START>, including any sampled ``null_token``.
 
-        A model that adds losses to its first one may have ``last_terms``: those of the last call by name,
-        before they were weighted. They become columns of the history. A part's add up to those of the batch.
+        A model that adds losses to its main one may have ``last_terms``: the added losses of the last call by
+        name, before they were weighted. They become columns of the history. The terms of the parts of a batch
+        add up to those of the batch.
 
         A model for CUDA graphs also has ``padded(*batch, part_of=)``, ``prefetch_padded(padded)`` and
         ``padded_loss(padded, rng=, grads=)``, as the models of :mod:`rnnlab.models` have.
@@ -56,9 +57,9 @@ class Model(Protocol):
 
 
 class Rollout(NamedTuple):
-    """What an objective has made of a batch or a part of one, by the model itself.
+    """The arguments of the loss that an objective computes with the model from a batch or a part of one.
 
-    The loss is the mean over the sentences, weighted by ``sentence_weights``, also where the model's own
+    The loss is the mean over the sentences, weighted by ``sentence_weights``, even if the model's
     ``loss_average`` is "token".
     """
 
@@ -70,11 +71,11 @@ class Rollout(NamedTuple):
 
 
 class Objective(Protocol):
-    """What a model is trained for, if not for the likelihood of the batches of the data."""
+    """A training objective other than the likelihood of the data, such as a reward."""
 
     @property
     def config(self) -> Callable[[], dict[str, Any]]:
-        """``config()``: the options as JSON can hold them; a run resumes with equal ones only."""
+        """``config()``: the options as JSON values. A run resumes only with the same options."""
         ...
 
     @property
@@ -84,11 +85,11 @@ class Objective(Protocol):
 
     @property
     def dropout(self) -> bool:
-        """Whether the loss has the model's dropout and zoneout."""
+        """Whether the loss uses the model's dropout and zoneout."""
         ...
 
     def __call__(self, model: Any, batch: tuple[Array, ...], rng: np.random.Generator) -> Rollout:
-        """From rows of a batch of the data to those of the loss, by the model as it is at this iteration.
+        """Compute the batch of the loss from rows of a batch of the data, with the current model.
 
         It is called once for each part of a batch (``accumulate``), and on each rank for its own parts.
         """
@@ -102,10 +103,11 @@ class Data(Protocol):
     ``num_examples(batch)``, the number that the loss is averaged over. Both ``loss`` and ``nll`` of the model
     then take such batches.
 
-    Data may have ``fingerprint()``, a table that JSON can hold, by which a run that resumes knows its data.
+    Data may have ``fingerprint()``, a dict of JSON values by which a run that resumes recognises its data.
 
     Data may have ``row_lengths(split, indices)``, the number of tokens of each row (N,), those of its source
-    included: batches are split into parts with about the same number. Without it, parts have as many rows.
+    included. A batch is then split into parts with about the same number of tokens, otherwise into parts with
+    about the same number of rows.
     """
 
     @property

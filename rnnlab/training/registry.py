@@ -19,7 +19,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     Parameters
     ----------
     argument : str
-        What errors name: the argument that holds a name.
+        The argument that holds a name, for the errors.
     contract : type
         A Protocol whose members every class must have.
     classes : mapping of str to class
@@ -56,7 +56,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return len(self._classes)
 
     def register(self, name: str, entry: type[T]) -> None:
-        """Give a class a name; a name that is registered already gets the new class.
+        """Register a class under a name. A class that was registered under it before is replaced.
 
         Raises
         ------
@@ -106,8 +106,8 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             raise InputTypeError(f"{self._argument} {name}: found {entry!r}, expected a class")
         if lost := ", ".join(_fields_that_are_none(entry)):
             raise InputTypeError(
-                f"{self._argument} {name}: {entry.__name__} is no dataclass, and {lost} no option: put "
-                "@dataclass(kw_only=True) above the class"
+                f"{self._argument} {name}: {entry.__name__} is not a dataclass, so it ignores the options "
+                f"{lost}: put @dataclass(kw_only=True) above the class"
             )
         if abstract := sorted(getattr(entry, "__abstractmethods__", ())):
             raise InputTypeError(
@@ -122,7 +122,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
 
 def _fields_that_are_none(entry: type) -> list[str]:
-    """The annotated attributes of a class that inherits from a dataclass and is none itself."""
+    """The annotated attributes of a class that inherits from a dataclass but is not a dataclass itself."""
     if "__dataclass_fields__" in vars(entry) or not hasattr(entry, "__dataclass_fields__"):
         return []
     own = inspect.get_annotations(entry)

@@ -17,7 +17,7 @@ def load_saved_run(
 ) -> Checkpoint:
     """Load the checkpoint from which a run resumes, and check that it fits the arguments.
 
-    If it is damaged, it is the one before it, which takes its place when training begins.
+    If it is damaged, the previous one is loaded, which replaces it when training begins.
 
     Raises
     ------

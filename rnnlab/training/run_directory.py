@@ -27,7 +27,7 @@ from rnnlab.locks import locked
 from rnnlab.training.monitor import Monitor
 
 _SECONDS_BETWEEN_PLOTS = 30.0
-_REPLACED = (  # under a temporary name, by a training and its callbacks
+_REPLACED = (  # files that training and its callbacks write under a temporary name first
     *("config.json", "last.h5", "best.h5", "last.previous.h5", "best.previous.h5", "history.csv", "loss.png"),
     *("gradients.png", "wandb_id.txt"),
 )
@@ -112,7 +112,7 @@ class RunDirectory(os.PathLike[str]):
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Lock the directory, and remove what a killed process left of a file.
+        """Lock the directory, and remove the temporary files of a killed process.
 
         Raises
         ------

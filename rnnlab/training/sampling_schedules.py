@@ -1,7 +1,7 @@
-"""Schedules of scheduled sampling: the probability over time that a decoder reads its own word.
+"""Schedules of scheduled sampling: the probability over time that a decoder reads its own prediction.
 
 A schedule's :meth:`~SamplingSchedule.probability` is called before every iteration. Iterations and epochs
-count from 0. It is the probability of a word drawn from the model: 1 - eps_i of Bengio et al. (2015).
+count from 0. The probability is 1 - eps_i in the notation of Bengio et al. (2015).
 
 >>> schedule = make_sampling_schedule({"name": "linear", "stop": 0.25, "over": 5})
 >>> [round(schedule.probability(iteration=0, epoch=epoch), 2) for epoch in range(7)]
@@ -28,7 +28,7 @@ AtLeastOne: TypeAlias = Annotated[float, Range("[1, inf)")]
 class SamplingSchedule(Configured, ABC):
     """Base class of the schedules of scheduled sampling."""
 
-    name = ""  # without an annotation, since it is no option
+    name = ""  # without an annotation, since it is not an option
 
     @abstractmethod
     def probability(self, iteration: int, epoch: int) -> float:

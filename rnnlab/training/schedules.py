@@ -34,7 +34,7 @@ Unit: TypeAlias = Literal["iterations", "epochs"]
 
 
 class LearningRateSchedule(Protocol):
-    """What the solver uses of a learning rate schedule.
+    """The members of a learning rate schedule that the solver uses.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Schedule(Configured, ABC):
     checked.
     """
 
-    name, needs_validation = "", False  # without annotations, since they are no options
+    name, needs_validation = "", False  # without annotations, since they are not options
 
     @abstractmethod
     def multiplier(self, iteration: int, epoch: int) -> float:
@@ -194,8 +194,8 @@ class Cosine(Schedule):
 class Warmup(Schedule):
     """Linear from 0 to 1 in the first ``over`` iterations or epochs, times the schedule ``then``.
 
-    In the k-th of them, counted from 1, the factor is k / over. ``then`` is the table of a schedule, which
-    counts from the beginning of the training too; constant if left out.
+    In the k-th iteration or epoch, counted from 1, the factor is k / over. ``then`` is the table of another
+    schedule, which also starts at the beginning of training; constant if left out.
     """
 
     over: Count
@@ -256,9 +256,9 @@ SCHEDULES: Registry[LearningRateSchedule] = Registry(
 
 
 def register_schedule(name: str, schedule: type[LearningRateSchedule]) -> None:
-    """Give a learning rate schedule a name, for ``Solver(schedule={"name": name, ...})`` and recipes.
+    """Register a schedule under a name, for ``Solver(schedule={"name": name, ...})`` and recipes.
 
-    The name is known in this process only. On the command line use "package.module:Object" instead.
+    The name is registered in this process only. On the command line use "package.module:Object" instead.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def make_schedule(config: Mapping[str, Any] | None = None) -> LearningRateSchedu
     ValueError
         If there is no such schedule, it has no such option, lacks one, or one is out of its range.
     TypeError
-        If the object of that name is no schedule.
+        If the object of that name is not a schedule.
     """
     return make("schedule", SCHEDULES, config or {"name": "constant"})
 
@@ -308,7 +308,7 @@ def same_schedule(
     Raises
     ------
     ValueError
-        If the run has a schedule with a function and none of that name is given, or the other way round.
+        If the run's schedule is a function and no function of that name is given, or the other way round.
     """
     name = (saved or {}).get("name")
     if saved is not None and name == OwnSchedule.name:

@@ -7,7 +7,7 @@ does not depend on w (REINFORCE, Williams 1992). So the loss of a sentence is
     -(r(w) - b) sum_t log p(w_t | w_1 .. w_{t-1}, source)
 
 which is the teacher-forced loss of w times a weight. Its mean over the sentences of a batch is minimised.
-The baseline
+The baseline b:
 
     "greedy"  is the reward of the greedily decoded sentence (Rennie et al. 2017, eq. 8)
     "mean"    is the mean reward of the other samples of the same source, which needs no greedy decoding and
@@ -16,9 +16,8 @@ The baseline
 <END> is a token of the sentence. The probability of a sentence that is cut at ``max_length`` words has no
 factor for <END>. No token is forbidden, and by default there is no dropout and no zoneout, neither in
 sampling nor in the loss, so that the gradient is that of the distribution that the sentences are drawn from.
-``feature_dropout`` drops features of the inputs before anything reads them, so that sampling, greedy decoding
-and the loss see the same ones. With ``dropout``, the loss has the dropout of the model, and sampling has
-none.
+``feature_dropout`` is applied to the inputs once, so that sampling, greedy decoding and the loss read the
+same features. With ``dropout``, the loss uses the dropout of the model, and sampling uses none.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ class SelfCritical:
         return {"name": "self_critical", **self._config}
 
     def check(self, model: Any) -> None:
-        """Check that a model writes sentences, that its loss can weight them, and that it needs no true ones.
+        """Check that a model generates sentences, and that its loss can weight them and needs no true ones.
 
         Raises
         ------
@@ -235,11 +234,11 @@ def check_baseline(baseline: str, samples: int) -> None:
 
 
 class _Started:
-    """A model whose sources have been read: a search starts from their decoding state."""
+    """A model whose sources are encoded already: a search starts from their decoding state."""
 
     def __init__(self, model: Any) -> None:
         self.start_token, self.end_token, self.advance = model.start_token, model.end_token, model.advance
 
     def start(self, source: Any) -> Any:
-        """The decoding state itself."""
+        """The decoding state, which is the source here."""
         return source

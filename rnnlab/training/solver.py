@@ -10,7 +10,7 @@ for each epoch                                order.py, seeded and resumable
         moving average of the parameters      parameter_average.py
     validation                                validation.py, monitor.py
     history, checkpoints, loss curve          checkpointing.py, run_directory.py, checkpoint.py
-at each of these                              callbacks
+after each of these                           callbacks
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from rnnlab.training.validation import Evaluate, check_without_validation, defau
 
 
 class Solver:
-    """Trains a model by a stochastic gradient method, epoch after epoch.
+    """Trains a model with stochastic gradient descent or a variant of it.
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ class Solver:
         Where a row of a batch is several examples, it also has ``num_examples(batch)``. It may have
         ``row_lengths(split, indices)``, by which parts of a batch are balanced.
     objective : Objective, optional
-        Makes the batches of the loss from those of the data, by the model itself:
-        :class:`~rnnlab.training.SelfCritical`. If left out, the loss is that of the data.
+        Computes the batches of the loss from those of the data, with the model itself, such as
+        :class:`~rnnlab.training.SelfCritical`. If left out, the model is trained on the batches of the data.
     communicator : mpi4py.MPI.Comm, optional
         The processes that train together, such as ``MPI.COMM_WORLD``, each with a solver of the same
         arguments: see the page Several machines of the guide. Rank 0 alone calls callbacks, prints and
@@ -100,11 +100,11 @@ class Solver:
         constant, exponential, step, plateau, cosine, warmup, a registered name
         (:func:`~rnnlab.training.register_schedule`) or "package.module:Object"; constant if left out. In
         Python it may be a function of the iteration and the epoch, both from 0:
-        ``lambda iteration, epoch: 0.5**epoch``. It is not saved, and has to be given to :meth:`resume` again.
+        ``lambda iteration, epoch: 0.5**epoch``. It is not saved, so :meth:`resume` needs it again.
     weight_decay : float or mapping, optional
         Decoupled weight decay, w -= learning_rate decay w before each update; with adam it is AdamW
         (:mod:`rnnlab.training.weight_decay`). A number is the decay of all matrices, not of biases. A mapping
-        has patterns of names, of which the first that matches counts: ``{"W_embed": 0, "W*": 1e-4}``.
+        has patterns of names; the first one that matches applies: ``{"W_embed": 0, "W*": 1e-4}``.
     scheduled_sampling : mapping, optional
         Probability over time that the decoder reads a word drawn from its own distribution instead of the
         true one: ``{"name": "constant", "value": 0.25}``. The name is constant, linear, epoch_fraction or
@@ -118,23 +118,23 @@ class Solver:
         Number of examples in a batch.
     accumulate : int
         Compute the gradient of a batch in this many parts, one after another, for a single update. The loss
-        and the gradient are the same up to rounding, with the activations of one part in memory. Each part
-        is read by ``data.batch``, and draws dropout, and the samples of an objective, from a generator of its
-        own, so that these differ from those of the whole batch (with ``graphs``, dropout has the generator of
-        the run). More than 1 needs a ``model.loss`` that takes ``part_of``; a batch of fewer examples has as
-        many parts as examples.
+        and the gradient are the same up to rounding, but only one part's activations are in memory. Each part
+        is read by ``data.batch``. It draws dropout and the samples of an objective from its own generator, so
+        that these differ from those of the whole batch (with ``graphs``, dropout uses the generator of the
+        run). More than 1 needs a ``model.loss`` that takes ``part_of``. A batch with fewer examples has one
+        part per example.
     graphs : bool, optional
         On a GPU, launch each step as a CUDA graph, captured at the second batch of a shape
         (:mod:`rnnlab.training.step_graphs`), which leaves the CPU next to idle. Sequences are padded to
         multiples of 8 steps; losses and gradients are the same up to rounding, dropout draws other masks. Not
-        with ``scheduled_sampling``, several ranks, or an update rule that is not built in. If left out, steps
-        are graphs wherever they can be, if the classes of the model and of its cell are the library's.
+        with ``scheduled_sampling``, several ranks, or an update rule that is not built in. If left out,
+        graphs are used wherever possible for models and cells whose classes are the library's own.
     matmul : str, optional
         Precision of matrix products of float32 in training, validation and callbacks: "float32", "tf32",
-        "tf32x3" or "bfloat16" (:mod:`rnnlab.ops.precision`); that of the process, RNNLAB_MATMUL, if left out.
-        It is saved with the run.
+        "tf32x3" or "bfloat16" (:mod:`rnnlab.ops.precision`). If left out, the precision of the process, which
+        the environment variable RNNLAB_MATMUL sets. It is saved with the run.
     clip_norm : float, optional
-        Scale a gradient of a larger Euclidean norm down to it.
+        Scale a gradient with a larger Euclidean norm down to this norm.
     clip_value : float, optional
         Clip every element of the gradient to [-clip_value, clip_value], before ``clip_norm``.
     ema_decay : float in [0, 1), optional
@@ -165,8 +165,8 @@ class Solver:
     checkpoint_minutes : float, optional
         Minutes between checkpoints within an epoch, likewise.
     prefetch : int
-        Number of batches that a thread prepares ahead by ``data.batch``; the batches and their order do not
-        depend on it. With 0, and for data whose ``in_memory`` is true, the main thread prepares each batch.
+        Number of batches that a thread prepares ahead with ``data.batch``. The batches and their order do not
+        depend on it. With 0, or for data whose ``in_memory`` is true, the main thread prepares each batch.
     config : mapping, optional
         Anything that JSON can hold, saved with the run.
     seed : int
@@ -174,8 +174,8 @@ class Solver:
     verbose : bool
         Whether to print.
     print_every : int
-        Iterations between printed losses. On a GPU losses and norms are read as often, at least every 256
-        iterations: the progress bar moves and errors of them are raised only then.
+        Iterations between printed losses. On a GPU losses and norms are read at the same interval, but at
+        least every 256 iterations. Only then does the progress bar move and are non-finite values reported.
     progress : bool
         Whether to show a progress bar instead of lines.
 
@@ -188,7 +188,7 @@ class Solver:
     interrupted : bool
         Whether a signal or :meth:`stop` ended the last :meth:`train`.
     stop_requested : bool
-        Whether there was one of these, even if training was complete by then.
+        Whether there was a signal or a call of :meth:`stop`, even if training was complete by then.
     signal : signal.Signals or None
         SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1, if that ended the last :meth:`train`.
     stop_reason : str or None
@@ -197,7 +197,7 @@ class Solver:
     Raises
     ------
     ValueError, TypeError
-        If an argument is not what it should be; names it.
+        If an argument is invalid. The error names it.
     FileExistsError
         If ``run_dir`` already holds a run.
     """
@@ -381,7 +381,7 @@ class Solver:
 
     @property
     def loss_history(self) -> list[float]:
-        """The loss of every iteration. On a GPU the last ones follow when they are read."""
+        """The loss of every iteration. On a GPU the latest ones are added when they are read."""
         return self._state.losses
 
     @property
@@ -389,11 +389,12 @@ class Solver:
         """A row for every epoch.
 
         Columns: epoch, iteration, train_loss, train_loss_per_token, gradient_norm, seconds,
-        tokens_per_second, what the objective measures, the model's ``last_terms``, learning_rate, sampling
-        where it is scheduled, former_learning_rate and former_matmul where :meth:`resume` changed them, and
-        the metrics. Loss, norm before clipping, the objective's and the terms are means over the iterations;
-        rate and sampling are the last iteration's. The loss per token is in the unit of val_loss, but
-        measured while the parameters change, with dropout, and of the whole loss.
+        tokens_per_second, the objective's measurements, the model's ``last_terms``, learning_rate, sampling
+        if it is scheduled, former_learning_rate and former_matmul if :meth:`resume` changed them, and the
+        metrics. The loss, the gradient's norm (before clipping), the objective's measurements and the terms
+        are means over the iterations; learning_rate and sampling are those of the last iteration. The loss
+        per token has the unit of val_loss, but it is measured while the parameters change, with dropout, and
+        includes all terms.
         """
         return self._state.history
 
@@ -403,7 +404,7 @@ class Solver:
         return self._state.monitor
 
     def train(self) -> None:
-        """Train until the last epoch, until ``patience`` is exhausted, until a signal or :meth:`stop`.
+        """Train until the last epoch is done, ``patience`` is exhausted, or a signal or :meth:`stop` ends it.
 
         The first Ctrl-C, SIGTERM or SIGUSR1 finishes the current iteration, writes a checkpoint and returns;
         calling :meth:`train` again resumes from there. A second one raises KeyboardInterrupt.
@@ -450,7 +451,7 @@ class Solver:
         """Stop :meth:`train` after the current iteration, as Ctrl-C does: for callbacks.
 
         The run is interrupted, not finished: a checkpoint is written, the parameters remain those of the last
-        iteration, and the run can resume. To finish a run early is what ``patience`` is for.
+        iteration, and the run can resume. Use ``patience`` to finish a run early.
 
         Parameters
         ----------
@@ -460,7 +461,7 @@ class Solver:
         self.stop_reason = reason
 
     def _is_to_stop(self, interrupt: Interrupt) -> bool:
-        """Whether there was a signal or :meth:`stop` on any rank: all ranks ask together."""
+        """Whether there was a signal or :meth:`stop` on any rank. All ranks call this together."""
         asked = self._communicator.gather((interrupt.received, self.stop_reason))
         self.signal = next((received for received, _ in asked if received is not None), None)
         self.stop_reason = next((reason for _, reason in asked if reason is not None), None)
@@ -528,7 +529,7 @@ class Solver:
         return self._update.prepared(parts, tokens, examples)
 
     def _iterate(self, batch: Prepared, started: float) -> None:
-        """Update by a batch; ``started`` is when the wait for it began."""
+        """Make one update from a batch; ``started`` is when the wait for the batch began."""
         batch = self._update(batch, self._state)
         self._state.count(
             averaged_over=batch.tokens if self._averages_tokens else batch.examples,
@@ -596,7 +597,7 @@ class Solver:
         check_same(self._communicator, self.model.params, f"epoch {self.epoch}, iteration {self.iteration}")
 
     def _validate(self, interrupt: Interrupt) -> dict[str, float] | None:
-        """The metrics of the model as it is."""
+        """The metrics of the current model."""
         if self._evaluate is None:
             return None
         with interrupt.at_once():

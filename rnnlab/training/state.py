@@ -32,9 +32,9 @@ class TrainingState:
     options : Options
     data : Data
     schedule : callable, optional
-        The function of the schedule, where ``options.schedule`` is that of one.
+        The schedule's function, if ``options.schedule`` describes a function.
     average : ParameterAverage, optional
-        That of the parameters, if there is one.
+        The moving average of the parameters, if there is one.
 
     Attributes
     ----------
@@ -45,8 +45,8 @@ class TrainingState:
     totals : EpochTotals
         Of the current epoch.
     former : dict of str to float or str
-        In the current epoch, until the run resumed with another one: ``former_learning_rate``, the base
-        learning rate, and ``former_matmul``, the precision of products.
+        The values before the run resumed with other ones in the current epoch: ``former_learning_rate``, the
+        base learning rate, and ``former_matmul``, the precision of products.
     rng : numpy Generator
         Draws dropout and zoneout, and samples of scheduled sampling; the data order has its own generator.
     """
@@ -109,7 +109,7 @@ class TrainingState:
         self.order.batch += 1
 
     def read(self, results: Sequence[Recorded]) -> None:
-        """Add what was recorded of the first iterations whose losses have not been read yet."""
+        """Add the records of the first iterations whose losses have not been read yet."""
         for loss, norm, terms in results:
             counted = self._unread.pop(0)
             counted["measured"] = {**(counted.get("measured") or {}), **terms}
@@ -188,7 +188,7 @@ class TrainingState:
         Raises
         ------
         ValueError
-            If it is no finite number of at least 0.
+            If it is not a finite number of at least 0.
         """
         factor, epoch = self.schedule.multiplier(iteration, self.order.epoch), self.order.epoch
         if not accepts(NotNegative, factor):
@@ -199,9 +199,9 @@ class TrainingState:
         return float(factor)
 
     def note_changes(self, saved: Mapping[str, Any], options: Options) -> None:
-        """Note what the run, whose options were ``saved``, has resumed with instead."""
+        """Record the options that differ from those the run was ``saved`` with."""
         changes = {
-            # a rule of the user's need not have it as an option; runs of earlier versions have no matmul
+            # a custom rule may lack the option learning_rate; runs of earlier versions have no matmul
             "former_learning_rate": (
                 saved["optim_config"].get("learning_rate", self.rule.learning_rate),
                 self.rule.learning_rate,

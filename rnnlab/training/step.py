@@ -47,13 +47,13 @@ class Part(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A batch, or the parts of one that are this rank's, in the form that an update takes."""
+    """A batch, or this rank's parts of one, in the form that an update takes."""
 
     parts: Sequence[Part]
     examples: int
     tokens: int
-    padded: Sequence[Any] | None = None  # the parts, where steps are launched as CUDA graphs
-    means: Mapping[str, float] = {}  # what the objective measured
+    padded: Sequence[Any] | None = None  # the padded parts, if steps are launched as CUDA graphs
+    means: Mapping[str, float] = {}  # the objective's measurements
 
 
 class Update:
@@ -79,7 +79,7 @@ class Update:
     ------
     ValueError
         If ``trains`` or ``weight_decay`` has a pattern that matches no parameter, or CUDA graphs are asked
-        for where there can be none.
+        for but impossible.
     TypeError
         If scheduled sampling is set and the model's loss takes no ``sampling``, or there are several parts
         and it takes no ``part_of``.
@@ -122,7 +122,7 @@ class Update:
         return self._monitor.loss
 
     def rows_of_parts(self, lengths: np.ndarray) -> dict[int, slice]:
-        """The rows of this rank's parts of a batch, by the numbers of the parts.
+        """The rows of each of this rank's parts of a batch, by the number of the part.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Update:
         Raises
         ------
         MemoryError
-            If it does not fit into the memory of the device.
+            If the batch does not fit into the memory of the device.
         """
         ops_on(device_of(self._model.params.flat))  # makes the device current in this thread
         model: Any = self._model
@@ -165,7 +165,7 @@ class Update:
             ) from error
 
     def _padded(self, batch: Prepared) -> Prepared:
-        """The batch with padded parts, on the device, where steps are launched as CUDA graphs."""
+        """The batch with padded parts on the device, if steps are launched as CUDA graphs."""
         if not self.graphs:
             return batch
         model: Any = self._model
@@ -174,7 +174,7 @@ class Update:
         return batch._replace(padded=[model.prefetch_padded(part) for part in padded])
 
     def _rolled_out(self, batch: Prepared, rng: np.random.Generator) -> Prepared:
-        """What the objective makes of the parts of a batch of the data."""
+        """The parts of the loss's batch, which the objective computes from parts of a batch of the data."""
         assert self._objective is not None
         rollouts = [
             (part.number, self._objective(self._model, part.arrays, own))
@@ -209,21 +209,22 @@ class Update:
         return batch._replace(parts=parts)
 
     def __call__(self, batch: Prepared, state: TrainingState) -> Prepared:
-        """Update by a batch. Returns it, with its numbers of examples and tokens on all ranks.
+        """Make one update. Returns the batch, with the numbers of examples and tokens over all ranks.
 
-        With an objective, it is the batch that the objective has made of it.
+        With an objective, the returned batch is the one that the objective has computed.
 
         Raises
         ------
         NonFiniteError
             On a CPU, if the loss or the gradient is not finite. Nothing is updated then.
         MemoryError
-            If the batch is too large; says what needs less memory. Nothing is updated then.
+            If the batch is too large. The message lists the options that reduce memory. Nothing is updated
+            then.
 
         Notes
         -----
-        After an error the generator and the count of updates are as before. An update rule that an error ends
-        may have written a part of the parameters.
+        After an error the generator and the count of updates are as before. If the error occurred in the
+        update rule, a part of the parameters may have been changed.
         """
         restore = state.snapshot()
         try:
@@ -242,7 +243,7 @@ class Update:
             raise self._out_of_memory(batch, state, error) from error
         except BaseException:
             restore()
-            with suppress(Exception):  # a GPU may fail at whatever comes after an error
+            with suppress(Exception):  # after an error, any further call to a GPU may fail
                 self._monitor.drop_after(state.unread)
             raise
         self._monitor.keep_alive(batch)
@@ -286,7 +287,7 @@ class Update:
         return loss, getattr(self._model, "last_terms", NO_TERMS)
 
     def read(self, first: int) -> list[Recorded]:
-        """What was recorded of the updates since the last call; ``first`` is the first of them.
+        """The records of the updates since the last call, the first of which is ``first``.
 
         Raises
         ------
@@ -296,7 +297,7 @@ class Update:
         return self._monitor.read(first, self._model.params, self.grads)
 
     def _out_of_memory(self, batch: Prepared, state: TrainingState, error: MemoryError) -> MemoryError:
-        """The same error, with the sizes that need the memory and the options that lower them."""
+        """The error with the sizes that determine the memory and the options that reduce it."""
         flat, slots = self._model.params.flat, 2 + len(state.rule.slots) + (state.average is not None)
         return MemoryError(
             f"iteration {state.iteration + 1}: out of memory: {error}; parameters, gradients and the update "
@@ -341,8 +342,8 @@ class Update:
     def _generators(self, parts: Sequence[Part], rng: np.random.Generator) -> Sequence[np.random.Generator]:
         """The generators of some parts of a batch, from that of the run.
 
-        The whole batch has the generator of the run. Each part has one of its own, which depends on that and
-        on the number of the part, so that it does not matter which rank computes it.
+        An undivided batch uses the generator of the run. Each part uses its own generator, seeded by that
+        generator and the number of the part, so that it does not matter which rank computes it.
         """
         if not self._in_parts:
             return [rng for _ in parts]
@@ -372,7 +373,7 @@ def _added(losses: Iterable[tuple[Any, Terms]]) -> tuple[Any, Terms]:
 
 
 def _mean(parts: Iterable[tuple[int, Mapping[str, float]]]) -> Mapping[str, float]:
-    """The means over a batch, from those over its parts with their numbers of examples.
+    """The means over a batch, from the means over its parts and their numbers of examples.
 
     Raises
     ------

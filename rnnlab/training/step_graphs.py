@@ -1,14 +1,15 @@
-"""Training steps as CUDA graphs: one for each shape of a batch, captured at its second time.
+"""Training steps as CUDA graphs: one for each shape of a batch, captured when the shape occurs again.
 
-At a shape's first batch the kernels are launched one by one, which compiles them; at its second the step is
-captured, and from then on the graph is launched. Batches are padded (:mod:`rnnlab.models.parts.padding`), so
-that there are few shapes. A graph reads arrays of its own, into which each batch is copied. It keeps the loss
-weights of its capture, so that there are other graphs after a change of them; a step at which they change is
-launched piece by piece, so that weights that change at every step take no memory. It also keeps the
-precision of products, which is the same for all steps of a solver.
+At the first batch of a shape the kernels are launched one by one, which compiles them. At the second batch
+the step is captured, and from then on the graph is launched. Batches are padded
+(:mod:`rnnlab.models.parts.padding`), so that there are few shapes. A graph reads its own arrays, into which
+each batch is copied. A graph has the loss weights of its capture, so other weights need other graphs. A step
+at which the weights change is launched kernel by kernel, so that weights that change at every step do not
+fill the memory with graphs. A graph also has the precision of products of its capture, which is the same for
+all steps of a solver.
 
-A capture cannot hold code that waits for the device. Code from outside the library may, so that a model or a
-cell of a user's class has graphs only if the user asks for them.
+Code that waits for the device cannot be captured. Code from outside the library may wait, so a model or a
+cell of a user's class is captured only if the user asks for graphs.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from rnnlab.training.protocols import Model
 
 Batch = Sequence[Padded]
 
-MOST = 64  # graphs; batches of further shapes are launched piece by piece
+MOST = 64  # graphs; batches of further shapes are launched kernel by kernel
 
 
 def uses_graphs(model: Model, options: Options, ranks: int) -> bool:
-    """Whether steps are launched as CUDA graphs: as asked, and by default wherever they can be.
+    """Whether steps are launched as CUDA graphs: as the option says, and by default wherever possible.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def uses_graphs(model: Model, options: Options, ranks: int) -> bool:
     Raises
     ------
     ValueError, TypeError
-        If graphs are asked for and cannot be; says why.
+        If graphs are asked for but impossible. The message gives the reason.
     """
     if options.graphs is False:
         return False
@@ -55,7 +56,7 @@ def uses_graphs(model: Model, options: Options, ranks: int) -> bool:
 
 
 def obstacle_of_place(device: str, ranks: int) -> InputError | None:
-    """The error of CUDA graphs on a device and several ranks; None if there is none."""
+    """The error if a device or several ranks rule out CUDA graphs; None if they do not."""
     if device == "cpu":
         return InputError(
             "graphs is true, but the model is on the CPU: CUDA graphs need a GPU, device='gpu' or "
@@ -70,7 +71,7 @@ def obstacle_of_place(device: str, ranks: int) -> InputError | None:
 
 
 def _obstacle(model: Model, options: Options, ranks: int) -> InputError | InputTypeError | None:
-    """The error of CUDA graphs of the steps of a model; None if there is none."""
+    """The error if the model or the options rule out CUDA graphs; None if they do not."""
     place = obstacle_of_place(device_of(model.params.flat), ranks)
     if place is not None:
         return place
@@ -96,7 +97,7 @@ def _obstacle(model: Model, options: Options, ranks: int) -> InputError | InputT
 
 
 def _overrides_loss_alone(model: type) -> bool:
-    """Whether a user's class has a ``loss`` of its own, but not the ``padded_loss`` that goes with it."""
+    """Whether a user's class overrides ``loss`` but not the corresponding ``padded_loss``."""
     for each in model.__mro__:
         if "padded_loss" in vars(each) or _is_the_librarys(each):
             return False
@@ -122,7 +123,7 @@ class StepGraphs:
     Parameters
     ----------
     step : callable
-        Runs one step on such a batch. Its kernels follow from the shapes and loss weights; only dropout
+        Runs one step on such a batch. The shapes and the loss weights determine its kernels; only dropout
         masks and the numbers of the update rule change from call to call.
     loss_weights : callable
         The model's loss weights now: they may change between two steps.
@@ -153,7 +154,7 @@ class StepGraphs:
             return
         shape = weights, *(part.shape for part in batch)
         if shape not in self._batches:
-            # The copies come first: if there is no memory for them, no step has been made.
+            # The copies come first, so that no step has been made if there is no memory for them.
             copies = [part.on(lambda array: array.copy()) for part in batch if len(self._batches) < MOST]
             self._step(batch)
             if copies:

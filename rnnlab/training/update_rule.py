@@ -90,17 +90,17 @@ class UpdateRule(Configured, ABC):
     slots: ClassVar[tuple[str, ...]] = ()
     learning_rate: Positive = 1e-2
 
-    steps = 0  # without an annotation, since it is no hyperparameter
+    steps = 0  # without an annotation, since it is not a hyperparameter
     _arrays = cast(dict[str, Array], {})
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Check the names of the arrays, which those in a checkpoint have too.
+        """Check the names in ``slots``, under which a checkpoint saves the arrays.
 
         Raises
         ------
         TypeError
-            If ``slots`` is no tuple of different identifiers, or has ``steps``, which is another part of the
-            state.
+            If ``slots`` is not a tuple of different identifiers, or has ``steps``, which the state holds
+            already.
         """
         super().__init_subclass__(**options)
         found: Any = cls.slots
@@ -117,8 +117,8 @@ class UpdateRule(Configured, ABC):
         Parameters
         ----------
         w, dw : (p,)
-            A part of the parameters, and their gradient, which is not to be written: frozen parameters are
-            left out.
+            A part of the parameters, and its gradient, which must not be changed. Frozen parameters are left
+            out.
         *state : (p,)
             The same part of each array named in ``slots``.
         learning_rate : float

@@ -44,7 +44,7 @@ def has_validation(data: Data, batch_size: int) -> bool:
 def default_evaluate(
     data: Data, batch_size: int, monitor: str, communicator: Communicator
 ) -> Evaluate | None:
-    """The default metrics after every epoch: the loss of the "val" split. None where there is no such split.
+    """The default metrics after every epoch: the loss of the "val" split. None if there is no such split.
 
     Raises
     ------

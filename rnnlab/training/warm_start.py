@@ -1,4 +1,4 @@
-"""Warm start: copy the parameters of a checkpoint that a model has by the same names."""
+"""Warm start: copy those parameters of a checkpoint whose names a model has, too."""
 
 from __future__ import annotations
 
@@ -51,14 +51,15 @@ class WarmStart:
 def warm_start(path: PathLike, model: Any) -> WarmStart:
     """Copy the parameters of a checkpoint into those of ``model`` that have the same names.
 
-    A deep output over the contexts of source and target may begin as one over the source's alone, which are
-    the first rows of its weight. All other parameters must have the checkpoint's shapes.
+    A deep output that reads the contexts of source and target may start from one that reads the source's
+    context only, which uses the first rows of the weight. All other parameters must have the checkpoint's
+    shapes.
 
     Raises
     ------
     FileNotFoundError, CheckpointError
         As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies, the cells, the outputs, the
-        numbers of layers or the places where an image enters differ, if one model alone has a reviewer or
+        numbers of layers or the places where an image enters differ, if only one model has a reviewer or
         classifies, if both attend to an image and the initial states come from different vectors, if a deep
         output reads other contexts, if the shapes of a parameter do not fit, or if no parameter has the same
         name.
@@ -102,12 +103,12 @@ def _contexts(config: Mapping[str, Any]) -> str | None:
 
 
 def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Check what the parameters of a name mean.
+    """Check that parameters of the same name have the same meaning in both models.
 
-    A row belongs to a word, a column to a gate of the cell. ``Wx`` reads words or a sequence to classify.
-    ``W_proj`` maps an image to a state or to a word vector, and beside attention to regions their mean or a
-    global vector. ``W_vocab`` reads a state or a deep output, ``W_deep_z`` the contexts of one attention or
-    another, and ``source_`` parameters attend to the source or to thought vectors.
+    Rows belong to words, and columns to gates of the cell. ``Wx`` may read words or a sequence to classify.
+    ``W_proj`` may map an image to a state or to a word vector; with attention to regions, it maps their mean
+    or a global vector. ``W_vocab`` may read a state or a deep output, ``W_deep_z`` the contexts of one
+    attention or the other, and ``source_`` parameters may attend to the source or to thought vectors.
     """
     for name in ("cell_type", "image_input", "output", "num_layers"):
         values = found.get(name), wanted.get(name)

@@ -1,6 +1,6 @@
-"""A limit of the time for which a process waits for others.
+"""A time limit on waiting for other processes.
 
-A call of MPI that waits cannot be left, so a thread watches over it, and ends the process.
+A blocking MPI call cannot be interrupted, so another thread watches it and ends the process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import dropwhile
 from pathlib import Path
 
-_STEP = 1.0  # seconds between two looks at a wait
+_STEP = 1.0  # seconds between two checks of a wait
 
 
 class Wait:
@@ -42,7 +42,7 @@ class Wait:
 class Watchdog:
     """Calls a function if a wait takes too long.
 
-    The time in which the whole process is stopped, as when a batch system suspends a job, does not count.
+    Time during which the whole process is suspended, for example by a batch system, does not count.
 
     Parameters
     ----------

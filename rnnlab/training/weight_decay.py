@@ -1,7 +1,7 @@
 """Weight decay: before each update of the rule, w -= learning_rate decay w, with a decay for each parameter.
 
-The decay is decoupled from the gradient (Loshchilov and Hutter 2019): it is no part of the gradient's norm,
-its clipping or its averages. The learning rate is the scheduled one. What that means for each rule:
+The decay is decoupled from the gradient (Loshchilov and Hutter 2019): it does not enter the gradient's norm,
+its clipping or its averages. The learning rate is the scheduled one. For each rule that means:
 
     adam        AdamW
     sgd         equal to the gradient of the penalty decay / 2 |w|^2, if the gradient is not clipped
@@ -82,7 +82,7 @@ def check_weight_decay(weight_decay: Decays, rule: Rule) -> None:
     Raises
     ------
     ValueError
-        If one is negative or no number, or the update rule has a decay of its own.
+        If a decay is negative or not a number, or the update rule has a decay of its own.
     """
     if weight_decay is None:
         return

@@ -69,10 +69,10 @@ class Callback(Protocol):
     """The base class of callbacks: a subclass overrides the methods that it needs; the others do nothing.
 
     An exception in a callback ends the run, after a checkpoint has been written. ``on_end`` is called even
-    then. A callback is no part of a checkpoint: a run that resumes gets its callbacks anew.
+    then. Checkpoints do not hold callbacks: pass them again when a run resumes.
     """
 
-    # each returns explicitly: type checkers take a method of a Protocol without statements as abstract
+    # each method returns explicitly: to type checkers, a Protocol's method without statements is abstract
 
     def on_start(self, solver: Training) -> None:
         """Called when training begins or resumes, before the first iteration.
@@ -129,7 +129,7 @@ def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
     Raises
     ------
     TypeError
-        If it is no sequence of callbacks, or one has a method for an event that does not exist.
+        If it is not a sequence of callbacks, or one has a method for an event that does not exist.
     """
     if isinstance(callbacks, str) or not isinstance(callbacks, Sequence):
         raise InputTypeError(f"Solver: callbacks is {callbacks!r}, expected a list of callbacks")
@@ -144,7 +144,7 @@ def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
             if event.startswith("on_") and event not in EVENTS:
                 close = difflib.get_close_matches(event, EVENTS, n=1)
                 raise InputTypeError(
-                    f"Solver: callbacks has a {type(callback).__name__} with {event}, which is no event; "
+                    f"Solver: callbacks has a {type(callback).__name__} with {event}, which is not an event; "
                     + (f"did you mean {close[0]}?" if close else f"there are {', '.join(EVENTS)}")
                 )
     return list(callbacks)

@@ -23,8 +23,8 @@ class GradientStatistics(Callback):
     """Records the norm of the gradient of each parameter, and how its elements are distributed.
 
     The gradient is that of ``on_step``: not clipped by norm. At the end of training, a picture is written to
-    gradients.png in the run directory, if there is one. The records are those of the last training: a run
-    that resumes, and each stage of a run, begins new ones.
+    gradients.png in the run directory, if there is one. A run that resumes begins new records, and so does
+    each stage of a run.
 
     Parameters
     ----------
@@ -39,8 +39,9 @@ class GradientStatistics(Callback):
     norms : dict of str to list of float
         The Euclidean norms, by parameter.
     histograms : dict of str to list of (B,) int arrays
-        The number of elements whose absolute value has its decimal logarithm between two :data:`EDGES`, by
-        parameter. Smaller elements and zeros are in the first bin, larger ones in the last.
+        By parameter, the number of elements in each bin. Bins are intervals of the decimal logarithm of the
+        absolute value, between two of :data:`EDGES`. The first bin also counts smaller elements and zeros,
+        the last one larger elements.
 
     Raises
     ------
@@ -60,7 +61,7 @@ class GradientStatistics(Callback):
         self.iterations, self.norms, self.histograms = [], {}, {}
 
     def on_step(self, solver: Training, loss: Any, grads: Parameters) -> None:
-        """Record, if it is the turn of this iteration."""
+        """Record every ``every``-th iteration."""
         if (solver.iteration - 1) % self.every:
             return
         self.iterations.append(solver.iteration)

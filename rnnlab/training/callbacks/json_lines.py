@@ -74,13 +74,13 @@ class JSONLines(Log):
 
 
 def _lines(path: Path) -> list[tuple[str, int, int]]:
-    """The lines with their iterations, and their epochs or 0; without a last one that a kill has cut."""
+    """The lines with their iterations and their epochs (or 0), without a last line that was cut off."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         rows = [(line, json.loads(line)) for line in lines if line.endswith("\n")]
         return [(line, int(row["iteration"]), int(row.get("epoch", 0))) for line, row in rows]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is no log of JSONLines: {error!r}; choose another path") from None
+        raise InputError(f"{path} is not a log of JSONLines: {error!r}; choose another path") from None
 
 
 def _keep(path: Path, lines: Sequence[tuple[str, int, int]], iteration: int, epoch: int) -> None:

@@ -17,7 +17,7 @@ from rnnlab.training.clipping import gradient_norm
 class Log(Callback):
     """Writes rows of numbers.
 
-    A subclass says where, by :meth:`open`, :meth:`step`, :meth:`epoch` and :meth:`close`.
+    A subclass implements :meth:`open`, :meth:`step`, :meth:`epoch` and :meth:`close`.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ class Log(Callback):
 
     @abstractmethod
     def open(self, solver: Training) -> None:
-        """Open the log. Rows after ``solver.iteration`` are of iterations that the run will repeat."""
+        """Open the log. The run will repeat the iterations of rows after ``solver.iteration``."""
 
     @abstractmethod
     def step(self, iteration: int, row: Mapping[str, float]) -> None:
-        """Write ``loss``, ``gradient_norm`` (as ``on_step`` gets the gradient) and ``learning_rate``."""
+        """Write ``loss``, ``gradient_norm`` (of the gradient passed to ``on_step``) and ``learning_rate``."""
 
     @abstractmethod
     def epoch(self, iteration: int, row: Mapping[str, Any]) -> None:
@@ -55,7 +55,7 @@ class Log(Callback):
         self.open(solver)
 
     def on_step(self, solver: Training, loss: Any, grads: Parameters) -> None:
-        """Write a row, if it is the turn of this iteration."""
+        """Write a row for every ``every``-th iteration."""
         if (solver.iteration - 1) % self.every == 0:
             norm, rate = gradient_norm(grads), solver.learning_rate
             self.step(solver.iteration, {"loss": float(loss), "gradient_norm": norm, "learning_rate": rate})

@@ -1,4 +1,4 @@
-"""A log for TensorBoard, by tensorboardX: the extra ``tensorboard``.
+"""A log for TensorBoard, written by tensorboardX (the extra ``tensorboard``).
 
 TensorBoard itself is needed only to look at the log.
 """
@@ -46,9 +46,9 @@ class TensorBoard(Log):
         from tensorboardX import SummaryWriter
 
         path = place_of(self, self._path, solver, "tensorboard")
-        # a new run purges nothing
+        # a new run has no earlier events to ignore
         purge = {"purge_step": solver.iteration + 1} if solver.iteration else {}
-        # the name of a file has seconds, which two runs of a second would share
+        # file names have a resolution of one second, so two runs may otherwise share a name
         self._writer = SummaryWriter(str(path), filename_suffix=f".{solver.iteration}", **purge)
 
     def step(self, iteration: int, row: Mapping[str, float]) -> None:

@@ -13,9 +13,9 @@ from rnnlab.training.callbacks.callback import Callback, Training
 class TimeBudget(Callback):
     """Stops training in the first iteration that ends after ``hours``.
 
-    The iteration is completed and a checkpoint is written, from which the run resumes. The time begins when
-    the budget is made, so that it includes reading the data, and one budget can serve the stages of a run. A
-    validation that is under way is completed.
+    The iteration is completed, and a checkpoint is written from which the run can resume. The time is counted
+    from the construction of the object, so that it includes reading the data, and one budget can serve all
+    stages of a run. A validation that is under way is completed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A log for Weights & Biases, by its client: the extra ``wandb``."""
+"""A log for Weights & Biases, sent by its client (the extra ``wandb``)."""
 
 from __future__ import annotations
 

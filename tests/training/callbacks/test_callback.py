@@ -310,7 +310,7 @@ class Misspelt(Callback):
 @pytest.mark.parametrize(
     ("callbacks", "message"),
     [
-        ([Misspelt()], "callbacks has a Misspelt with on_steps, which is no event; did you mean on_step?"),
+        ([Misspelt()], "has a Misspelt with on_steps, which is not an event; did you mean on_step?"),
         ([Recorder], "callbacks has <class .*Recorder'>, expected an object of a class that inherits from"),
         ([print], "expected an object of a class that inherits from rnnlab.training.Callback"),
         (Recorder(), "callbacks is <.*Recorder object .*>, expected a list of callbacks"),

@@ -76,7 +76,7 @@ def test_numbers_that_are_not_finite_are_null(model, data, tmp_path):
 def test_a_file_that_is_no_log_is_left_alone(model, data, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("mine\n")
-    with pytest.raises(ValueError, match="notes.txt is no log of JSONLines: .*; choose another path"):
+    with pytest.raises(ValueError, match="notes.txt is not a log of JSONLines: .*; choose another path"):
         Solver(model, data, callbacks=[JSONLines(path)], **OPTIONS).train()
     assert path.read_text() == "mine\n"
 
@@ -111,5 +111,5 @@ def test_an_epoch_that_is_repeated_has_one_line(make_model, data, tmp_path):
 
 def test_a_file_in_another_encoding(model, data, tmp_path):
     (tmp_path / "notes.txt").write_bytes(b"\xff\n")
-    with pytest.raises(ValueError, match="notes.txt is no log of JSONLines"):
+    with pytest.raises(ValueError, match="notes.txt is not a log of JSONLines"):
         Solver(model, data, callbacks=[JSONLines(tmp_path / "notes.txt")], **OPTIONS).train()
