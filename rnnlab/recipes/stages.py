@@ -195,7 +195,7 @@ def _check_losses(losses: dict[str, float], model: Any) -> None:
         if loss not in config or not hasattr(model, loss):
             known = [loss for loss in LOSSES if loss in config]
             raise InputError(
-                f"losses has {loss}, which is no loss of {name}; it has {', '.join(known) or 'none'}"
+                f"losses has {loss}, which is not a loss of {name}; it has {', '.join(known) or 'none'}"
             )
     if losses:
         parts = {option: getattr(model, part, None) for part, option in LOSS_PARTS.values()}

@@ -212,7 +212,7 @@ def test_no_run_is_overwritten(tables, tmp_path, capsys):
         ({"trains": []}, "stage.2: trains is empty"),
         (
             {"losses": {"encoder_reconstruction": 0.1}},
-            "losses has encoder_reconstruction, which is no loss of",
+            "losses has encoder_reconstruction, which is not a loss of",
         ),
         (
             {"losses": {"reconstruction": 0.1}},
