@@ -77,7 +77,7 @@ def attention_cases(score: AttentionScore, normal: Callable[..., Array]) -> Iter
 def attentive_case(
     name: str, cell: str | Cell, score: AttentionScore, parts: str, normal: Callable[..., Array]
 ) -> Case:
-    """A cell of two units with attention: the gradients through all its outputs."""
+    """A cell of two units with attention, with gradients through all of its outputs."""
     states = [f"state{k}" for k in range(cell_for("gradcheck", cell).num_states)]
     H, source, target, selector = 2, parts != "target", "target" in parts, "selector" in parts
     shapes = attentive_shapes(
@@ -123,7 +123,7 @@ def attentive_case(
 
 
 def review_case(name: str, normal: Callable[..., Array], **options: Any) -> Case:
-    """A reviewer with dropout, two units and two steps per block: the gradients through all its outputs."""
+    """A reviewer with dropout, two units and two steps per block, with gradients through all outputs."""
     H, options = 2, {"steps": 2} | options
     shapes = review_shapes(memory_dim=D, hidden_dim=H, attention_dim=A, **options)
 

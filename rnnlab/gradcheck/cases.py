@@ -1,4 +1,4 @@
-"""What the cases of :mod:`rnnlab.gradcheck.run` share: their class, and the sizes of their inputs."""
+"""The class of the cases of :mod:`rnnlab.gradcheck.run`, and the sizes of their inputs."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _loss(name: str, loss: Callable[[Array], tuple[float, Array]], x: Array) -> Case:
-    """A function that returns its gradient as a case: the gradient is its cache."""
+    """The case of a loss that returns its gradient: the gradient serves as the cache."""
     return Case(name, loss, lambda dout, dx: dout * dx, {"x": x})
 
 

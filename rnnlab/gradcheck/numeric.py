@@ -2,15 +2,16 @@
 
 From the most thorough to the cheapest:
 
-- :func:`eval_numerical_gradient_array` and :func:`eval_numerical_gradient` perturb every number in turn, with
-  two evaluations for each. Use them for layers, and for models of a few hundred parameters.
-- :func:`grad_check_sparse` perturbs a few numbers drawn at random.
-- :func:`projected_check` perturbs all numbers at once along one random direction, with two evaluations.
+- :func:`eval_numerical_gradient_array` and :func:`eval_numerical_gradient` perturb each element in turn, with
+  two evaluations per element. Use them for layers, and for models of a few hundred parameters.
+- :func:`grad_check_sparse` perturbs a few elements drawn at random.
+- :func:`projected_check` perturbs all elements at once along one random direction, with two evaluations.
 
-:func:`check_model` checks all parameters of a model by the first and prints a table, one row per parameter.
+:func:`check_model` checks all parameters of a model in the first way and prints a table, one row per
+parameter.
 
-All of them need float64: in float32, rounding dominates the differences. Other types raise TypeError. Where
-products are computed in reduced precision (:mod:`rnnlab.ops.precision`), each of them raises ValueError.
+All of them need float64, because in float32 rounding dominates the differences. Other dtypes raise TypeError.
+If products are computed in reduced precision (:mod:`rnnlab.ops.precision`), all of them raise ValueError.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def rel_error(x: Array, y: Array) -> float:
     """The largest elementwise relative error, ``max |x - y| / max(1e-8, |x| + |y|)``; 0 for empty arrays.
 
     Arrays of other types are converted to float64.
-    A gradient whose exact value is next to zero has a large relative error from rounding alone. To decide
+    A gradient whose exact value is close to zero has a large relative error from rounding alone. To decide
     whether a gradient is right, use :func:`relative_distance`.
 
     Raises
@@ -52,9 +53,9 @@ def rel_error(x: Array, y: Array) -> float:
 def relative_distance(x: Array, y: Array) -> float:
     """The norm of x - y divided by the sum of the norms of x and y; 0 where that sum is at most 1e-10.
 
-    So small a gradient cannot be told from rounding. It measures the arrays as a whole, so that rounding in
-    numbers next to zero does not matter. Arrays of other types are converted to float64. NaN if a number is
-    not finite.
+    So small a gradient cannot be distinguished from rounding. The distance is that of whole arrays, so that
+    rounding in elements close to zero does not matter. Arrays of other types are converted to float64. The
+    result is NaN if an element is not finite.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def relative_distance(x: Array, y: Array) -> float:
 
 
 def _in_float64(x: Any) -> Array:
-    """An array whose differences neither wrap, as those of integers, nor overflow early."""
+    """The array in float64, so that differences neither wrap around (integers) nor overflow early."""
     array = x if hasattr(x, "dtype") else np.asarray(x)
     return array.astype(np.result_type(array.dtype, np.float64), copy=False)
 
@@ -146,7 +147,7 @@ def grad_check_sparse(
     rng: np.random.Generator | int = 0,
     verbose: bool = True,
 ) -> float:
-    """Check a few numbers of a gradient, drawn at random, against central differences.
+    """Check a few elements of a gradient, drawn at random, against central differences.
 
     Parameters
     ----------
@@ -155,12 +156,12 @@ def grad_check_sparse(
     x : array of float64
     analytic_grad : array of the shape of x
     num_checks : int
-        The number of numbers to draw.
+        The number of elements to draw.
     h : float
         The step.
     rng : numpy Generator or seed
     verbose : bool
-        Print a line for each.
+        Print a line for each element.
 
     Returns
     -------
@@ -184,7 +185,7 @@ def grad_check_sparse(
 def projected_check(
     f: Callable[[], float], x: Array, grad: Array, *, h: float = 1e-5, rng: np.random.Generator | int = 0
 ) -> float:
-    """Check a whole gradient along one random direction, N(0, 1) in each number, with two evaluations.
+    """Check a whole gradient along one random direction with two evaluations.
 
     Parameters
     ----------
@@ -195,13 +196,13 @@ def projected_check(
     h : float
         The step.
     rng : numpy Generator or seed
-        Draws the direction.
+        Draws the direction, N(0, 1) in each element.
 
     Returns
     -------
     float
-        The difference of the two directional derivatives, divided by the norm of the gradient, which is the
-        typical size of a projection; the projection itself may happen to be near zero.
+        The difference of the two directional derivatives, divided by the norm of the gradient. The norm is
+        the typical size of a projection, while the projection itself may happen to be near zero.
     """
     _check_exact("projected_check", x)
     rng = np.random.default_rng(rng)
@@ -219,14 +220,14 @@ def projected_check(
 
 
 class ParameterCheck(NamedTuple):
-    """The check of one parameter's gradient against the numeric one."""
+    """The comparison of one parameter's gradient with the numeric one."""
 
     name: str
     shape: tuple[int, ...]
     error: float  # see check_model
     grad_norm: float
     passed: bool
-    too_small: bool = False  # it passed because rounding hides the difference
+    too_small: bool = False  # whether it passed because the difference is within rounding
 
 
 def check_model(
@@ -246,8 +247,8 @@ def check_model(
     Parameters
     ----------
     model : a model
-        With ``params`` (float64) and ``loss(*batch, rng=None) -> loss, grads``. Make it small: each number
-        costs two evaluations of the loss.
+        With ``params`` (float64) and ``loss(*batch, rng=None) -> loss, grads``. Make it small: each element
+        of a parameter costs two evaluations of the loss.
     batch : tuple
         The arguments of ``model.loss``.
     h : float
@@ -256,8 +257,8 @@ def check_model(
         The largest error that passes.
     floor : float, optional
         A difference of at most this norm passes, whatever the error, and the table says "too small to tell".
-        If left out, it is the rounding of the losses that are compared, 1e-16 loss sqrt(numbers) / h, and at
-        least 1e-10. Draw larger parameters to check gradients next to zero.
+        If left out, it is an estimate of the rounding in the losses, 1e-16 loss sqrt(elements) / h, and at
+        least 1e-10. Draw larger parameters to check gradients close to zero.
     seed : int, optional
         Draw dropout with this seed, the same in every evaluation; no dropout if left out.
     only : str, optional
@@ -270,16 +271,16 @@ def check_model(
     Returns
     -------
     list of ParameterCheck
-        In the order of the parameters; the error is their :func:`relative_distance`.
+        In the order of the parameters. Errors are measured by :func:`relative_distance`.
 
     Raises
     ------
     TypeError
-        If the model's parameters are not float64, or ``batch`` is no tuple.
+        If the model's parameters are not float64, or ``batch`` is not a tuple.
     ValueError
-        If ``loss`` returns gradients of other names or shapes than the parameters', or does not do with
-        ``grads`` and ``part_of`` what the solver needs, if it takes them; if no parameter matches ``only``,
-        or products are not computed in full precision.
+        If ``loss`` returns gradients whose names or shapes are not the parameters'; if it takes ``grads`` or
+        ``part_of`` but does not use them as the solver requires; if no parameter matches ``only``; or if
+        products are not computed in full precision.
     """
     check_full_precision("check_model")
     if model.params.dtype != np.float64:
@@ -309,7 +310,7 @@ def check_model(
         for name, grad in grads.items():
 
             def evaluate(_: Array) -> float:
-                bar.update(0.5)  # two evaluations a number
+                bar.update(0.5)  # two evaluations per element
                 return loss()[0]
 
             numerical = eval_numerical_gradient(evaluate, model.params[name], verbose=False, h=h)
@@ -328,7 +329,7 @@ def check_model(
 
 
 def _check_workspace(model: Any, loss: Callable[..., tuple[float, Any]], expected: dict[str, Array]) -> None:
-    """Check what a loss does with ``grads`` and ``part_of``, by which the solver trains, if it takes them."""
+    """If a loss takes ``grads`` and ``part_of``, check that it uses them as the solver requires."""
     taken = inspect.signature(model.loss).parameters
     if "grads" not in taken:
         return
@@ -364,7 +365,7 @@ def _check_gradients(found: Shapes, expected: Shapes) -> None:
         if name not in found:
             raise InputError(f"check_model: loss returned no gradient of {name}")
         if name not in expected:
-            raise InputError(f"check_model: loss returned a gradient of {name}, which is no parameter")
+            raise InputError(f"check_model: loss returned a gradient of {name}, which is not a parameter")
         if found[name] != (shape := tuple(expected[name])):
             raise InputError(f"check_model: the gradient of {name} has shape {found[name]}, expected {shape}")
 
@@ -412,7 +413,7 @@ def _check_exact(function: str, x: Array) -> None:
 
 
 def _difference(f: Callable[[], Any], x: Array, index: tuple[int, ...], h: float) -> Any:
-    """f with x[index] a step above, minus f with it a step below."""
+    """f with x[index] one step higher, minus f with x[index] one step lower."""
     saved = x[index]
     try:
         x[index] = saved + h

@@ -9,14 +9,14 @@ __all__ = ["check_full_precision"]
 
 
 def check_full_precision(function: str) -> None:
-    """Raise ValueError unless products of float32 have full precision here and now.
+    """Raise ValueError unless products of float32 currently have full precision.
 
-    Rounded factors would dominate the differences that numeric gradients are made of.
+    The rounding of factors would dominate the differences from which numeric gradients are computed.
 
     Parameters
     ----------
     function : str
-        Who checks: the error begins with it.
+        The function that needs full precision. The error begins with it.
     """
     found = products_precision()
     if found != "float32":

@@ -19,14 +19,14 @@ from rnnlab.types import Array
 
 
 def check_cell(cell: str | Cell, rng: np.random.Generator) -> None:
-    """Check what numeric gradients in float64 do not see of a cell.
+    """Check the properties of a cell that numeric gradients in float64 cannot test.
 
     Raises
     ------
     ValueError, TypeError
-        If it does not work in float32; ``carries_h`` is False and h_{t-1} reaches the next state other than
-        through its parameters: dropout of the state would drop that share too; or ``drops_candidate`` is True
-        and its step functions do not take the mask, or ignore it.
+        If the cell does not work in float32. If ``carries_h`` is False, but h_{t-1} reaches the next state
+        other than through the parameters; dropout of the state would drop that share, too. If
+        ``drops_candidate`` is True, but the step functions do not take the mask or ignore it.
     """
     found = cell_for("check_cell", cell)
     case = _recurrent_case(
@@ -43,7 +43,7 @@ def check_cell(cell: str | Cell, rng: np.random.Generator) -> None:
             f"{type(found).__name__}: carries_h is False, but with recurrent parameters of zero the next "
             "state depends on h_{t-1}, expected carries_h = True"
         )
-    if found.drops_candidate and not isinstance(found, PrimitiveCell):  # whose masks are the prepared cell's
+    if found.drops_candidate and not isinstance(found, PrimitiveCell):  # its prepared cell applies the masks
         kinds = inspect.signature(found.step_forward).parameters
         if "candidate_mask" not in kinds and all(each.kind != each.VAR_KEYWORD for each in kinds.values()):
             raise InputTypeError(
@@ -140,7 +140,7 @@ def _recurrent_case(
     regularisation: dict[str, Any],
     lengths: Array | None,
 ) -> Case:
-    """A cell over sequences: the gradients through all its outputs."""
+    """A cell over sequences, with gradients through all of its outputs."""
     found = cell_for("gradcheck", cell)
     shapes, states = found.shapes(D, H), [f"state{k}" for k in range(found.num_states)]
     inputs = {"x": normal(N, T, D)} | {key: normal(N, H) for key in states}

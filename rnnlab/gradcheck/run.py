@@ -43,7 +43,7 @@ class Row(NamedTuple):
     error: float  # the largest relative distance of its gradients from the numeric ones
     worst: str  # the input or parameter of that gradient
     wrong: list[str]  # all inputs and parameters whose gradients fail
-    touched: list[str]  # what the forward or the backward wrote into
+    touched: list[str]  # arrays of others that the forward or the backward wrote into
     passed: bool
 
 
@@ -117,7 +117,7 @@ def check_all(
 
 
 def _submit(pool: ProcessPoolExecutor, check: Any, indices: list[int]) -> Iterator[Row]:
-    """Start the processes, each with one thread for its kernels, and give them the cases."""
+    """Start the processes, each with one thread for its kernels, and distribute the cases among them."""
     threads = os.environ.get("RNNLAB_NUM_THREADS")
     os.environ["RNNLAB_NUM_THREADS"] = "1"
     try:
@@ -129,10 +129,10 @@ def _submit(pool: ProcessPoolExecutor, check: Any, indices: list[int]) -> Iterat
 
 
 def _start(announces: Any) -> None:
-    """Prepare a process: the parent alone handles Ctrl-C, which a terminal sends to all processes.
+    """Prepare a process to ignore Ctrl-C, which a terminal sends to all processes: the parent handles it.
 
-    The process that acquires ``announces``, a semaphore of 1, says that kernels are compiled; the others do
-    not repeat it.
+    The process that acquires ``announces``, a semaphore of 1, reports that kernels are being compiled; the
+    others do not repeat it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not announces.acquire(block=False):
@@ -159,7 +159,7 @@ def _check(index: int, *, tolerance: float, seed: int, device: str, cell: str | 
     if device != "cpu":
         return _check_against_cpu(name, model, batch, tolerance=tolerance, seed=seed, device=device)
     rows = check_model(model, batch, tolerance=tolerance, seed=seed, verbose=False)
-    # a gradient next to zero passes with a larger error, from rounding in the loss
+    # a gradient close to zero may have a larger error, due to rounding in the loss
     return _row("model", name, {row.name: row.error for row in rows}, [r.name for r in rows if not r.passed])
 
 
@@ -191,7 +191,7 @@ def on_device(case: Case, ops: Any) -> Case:
 
 
 def check_case(case: Case, *, tolerance: float, rng: np.random.Generator) -> Row:
-    """Check the gradients of one layer, and that it writes into nothing that it is given."""
+    """Check the gradients of one layer, and that it does not write into its arguments."""
     *outs, cache = case.forward(**case.inputs)
     douts = [rng.standard_normal(np.shape(out)) for out in outs]
     touched = check_untouched(case.forward, case.backward, case.inputs, tuple(douts))

@@ -1,7 +1,7 @@
-"""Checks that a backward changes nothing but its result.
+"""Checks that a backward has no side effects.
 
-A backward must not write into its inputs, the gradient that it is given, or the cache: a cache may be used
-twice, and by several threads at once. :func:`check_untouched` compares all of them before and after.
+A backward must not write into its inputs, the gradient that it is given, or the cache, because a cache may be
+used twice, and by several threads at once. :func:`check_untouched` compares all of them before and after.
 :func:`check_threads` gives one cache to several threads and compares the gradients.
 """
 
@@ -25,7 +25,7 @@ from rnnlab.types import Array
 def check_untouched(
     forward: Callable[..., Any], backward: Callable[..., Any], inputs: dict[str, Array], dout: Any
 ) -> list[str]:
-    """Find what a forward or a backward writes into that is not its own.
+    """Find the arguments, and the parts of the cache, that a forward or a backward writes into.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def check_threads(
     repetitions: int = 8,
     tolerance: float = 1e-12,
 ) -> list[str]:
-    """Compare the gradients that several threads compute from one cache at once with those of one thread.
+    """Compare gradients that several threads compute from one cache at once with those of one thread.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def check_threads(
     Raises
     ------
     Exception
-        What the backward raises in a thread.
+        Any exception that the backward raises in a thread.
     """
     douts = dout if isinstance(dout, tuple) else (dout,)
     *_, cache = forward(**inputs)
@@ -105,16 +105,16 @@ def check_threads(
 
 
 def arrays_in(value: Any) -> Iterator[tuple[str, Array]]:
-    """Every array that a value holds, with its path, such as ``cell.masks[0]``; "" if it is an array itself.
+    """Every array in a value, with its path, such as ``cell.masks[0]``, or "" if the value is an array.
 
     Named tuples, tuples, lists, mappings, data classes, partial functions, methods, closures, and objects
-    with attributes or slots are searched, recursively. An array that several paths lead to is found once.
+    with attributes or slots are searched recursively. An array with several paths is found once.
     """
     return _arrays(value, "", {})
 
 
 _LEAVES = (str, bytes, int, float, complex, type, ModuleType, np.generic, np.dtype, np.random.Generator)
-_COMPILERS = ("numba", "llvmlite", "cupy")  # their functions hold no arrays of a cache, but much else
+_COMPILERS = ("numba", "llvmlite", "cupy")  # objects of these packages are not searched
 
 
 def _arrays(value: Any, path: str, seen: dict[int, Any]) -> Iterator[tuple[str, Array]]:
@@ -131,7 +131,7 @@ def _arrays(value: Any, path: str, seen: dict[int, Any]) -> Iterator[tuple[str, 
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """What a value consists of, each with the step of a path that leads to it."""
+    """The parts of a value, each with its step in the path."""
     if isinstance(value, Mapping):
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -154,7 +154,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 def _cell_contents(cell: CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # a variable without a value yet
+    except ValueError:  # a variable that has no value yet
         return None
 
 
@@ -183,5 +183,5 @@ def _on_cpu(array: Array) -> np.ndarray:
 
 
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """The names whose contents differ, or that only one of both has."""
+    """The names whose contents differ, or that only one of the two has."""
     return [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]

@@ -351,7 +351,7 @@ class Partial:
     ("grads", "message"),
     [
         ({"w": np.ones(3)}, "loss returned no gradient of b"),
-        ({"w": np.ones(3), "b": np.ones(1), "c": np.ones(1)}, "a gradient of c, which is no parameter"),
+        ({"w": np.ones(3), "b": np.ones(1), "c": np.ones(1)}, "a gradient of c, which is not a parameter"),
         ({"w": np.ones((1, 3)), "b": np.ones(1)}, r"gradient of w has shape \(1, 3\), expected \(3,\)"),
     ],
 )
