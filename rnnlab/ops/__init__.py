@@ -14,13 +14,13 @@ Environment variables:
 - RNNLAB_OPS: "numpy" or "fused" selects one of the two modules for NumPy arrays. :func:`describe` names the
   one in use.
 - RNNLAB_NUM_THREADS: the number of threads on the CPU (:mod:`rnnlab.ops.threads`).
-- RNNLAB_STRICT: with "1", arrays of a layout that a compiled kernel does not take raise TypeError. Without it
-  NumPy takes them, which is slower.
-- RNNLAB_MATMUL: the precision of float32 products, "float32", the default, "tf32" or "tf32x3", which are for
-  a GPU, or "bfloat16" (:mod:`rnnlab.ops.precision`). :func:`describe_products` names that in use.
-- RNNLAB_PERSISTENT: "1" runs all steps of an LSTM in one launch wherever its weight fits on the chip of the
-  GPU, "0" never does; "block" and "grid" ask for one of the two ways. Unset, the tables of
-  :mod:`rnnlab.ops.cuda.persistent` decide.
+- RNNLAB_STRICT: with "1", arrays of a layout that a compiled kernel does not accept raise TypeError. Without
+  it NumPy computes with them, which is slower.
+- RNNLAB_MATMUL: the precision of float32 products: "float32" (the default), "tf32" or "tf32x3" (on a GPU), or
+  "bfloat16" (:mod:`rnnlab.ops.precision`). :func:`describe_products` names the one in use.
+- RNNLAB_PERSISTENT: "1" runs all steps of an LSTM in one launch wherever its weight fits into on-chip memory
+  of the GPU; "0" never does. "block" and "grid" select one of the two implementations. If it is unset, the
+  tables of :mod:`rnnlab.ops.cuda.persistent` decide.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ __all__ = [
     "warm_up",
 ]
 
-if TYPE_CHECKING:  # mypy compares the signatures of each module with those of the Protocol
+if TYPE_CHECKING:  # mypy compares the signatures of each module with the Protocol's
     from rnnlab.ops import cuda, numba
 
     _MODULES: tuple[Primitives, ...] = (numpy_ops, numba, cuda)
@@ -95,8 +95,8 @@ def ops_for(*arrays: Any) -> Primitives:
 def unchecked(ops: Primitives) -> Primitives:
     """The primitives without checks of their arguments, for steps on arrays that a layer has checked or made.
 
-    In a loop over small arrays NumPy's primitives would spend a tenth of the time on checks. Compiled kernels
-    check in compiled code, and always.
+    In a loop over small arrays, NumPy's primitives would spend a tenth of the time on checks. Compiled
+    kernels always check, in compiled code.
     """
     return _unchecked_numpy() if ops is numpy_ops else ops
 
@@ -152,7 +152,7 @@ def describe_gpu() -> str:
 
 
 def describe_products(device: str = "cpu") -> str:
-    """The precision of float32 products on a device, "cpu" or "gpu:N", here and now, in one line."""
+    """The current precision of float32 products on a device, "cpu" or "gpu:N", in one line."""
     asked, instructions, lacking = products_precision(), "NumPy", ""
     if device != "cpu":
         return f"products of float32: {_ON_GPU[asked]}, by cuBLAS"
@@ -179,7 +179,7 @@ _ON_GPU = {
 
 
 def describe_on(device: str) -> list[str]:
-    """What computes on a device, "cpu" or "gpu:N", in lines."""
+    """The libraries that compute on a device, "cpu" or "gpu:N", as lines of text."""
     return [describe() if device == "cpu" else describe_gpu(), describe_products(device)]
 
 
@@ -201,16 +201,16 @@ def num_gpus() -> int:
 
 
 def release_memory() -> int:
-    """Free the host's memory that arrays no longer use and that is held for new arrays.
+    """Free the host memory that is no longer used by arrays but kept for new ones.
 
-    The compiled kernels reuse the memory of arrays that are gone, about as much as a training step takes.
-    Call this after a large piece of work, in a process that continues with something else. CuPy's memory is
-    freed by ``cupy.get_default_memory_pool().free_all_blocks()``.
+    The compiled kernels reuse the memory of deleted arrays, about as much as a training step needs. Call this
+    after a large piece of work, in a process that continues with other work. CuPy's memory is freed by
+    ``cupy.get_default_memory_pool().free_all_blocks()``.
 
     Returns
     -------
     int
-        The bytes that were freed; 0 where the compiled kernels are not in use.
+        The number of bytes freed; 0 if the compiled kernels are not in use.
     """
     if _for_numpy().module is numpy_ops:
         return 0
@@ -229,7 +229,7 @@ def warm_up() -> float:
 
 
 def tell_compiled() -> None:
-    """Say that the kernels of a first step are compiled, if a line has said that they would be.
+    """Report that the kernels of the first step are compiled, if their compilation was announced.
 
     A solver calls this after its first step.
     """
@@ -254,7 +254,7 @@ def _for_numpy() -> _Choice:
     try:
         fused_ops = importlib.import_module("rnnlab.ops.numba")
         fused_ops.products.verify()
-        limit_libraries()  # among them those that numba has loaded with the first kernel
+        limit_libraries()  # including those that numba has loaded with the first kernel
     except ModuleNotFoundError as error:
         if asked:
             raise NotInstalledError(f"RNNLAB_OPS is 'fused', which needs {error.name}: {_INSTALL}") from None

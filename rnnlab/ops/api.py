@@ -8,11 +8,10 @@ Conventions, unless a docstring says otherwise:
 - Arrays are float32 or float64, all of one dtype, and C-contiguous; index arrays are int64.
 - A primitive writes its last arguments and reads the others. An array that is written overlaps no other
   argument, and its previous content is not read.
-- ``gates`` (n, num_gates H) come in as pre-activations and leave as activations. ``da`` is a gradient with
-  respect to pre-activations. n counts the rows of one step, H the hidden units.
-- ``masks`` are a step's dropout and zoneout, see :class:`~rnnlab.ops.step_masks.StepMasks`.
-- ``slots`` (n, L) lists the memory rows that each query may attend to, none of them
-  twice, -1 where there is none.
+- ``gates`` (n, num_gates H) hold pre-activations before the call and activations after it. ``da`` is a
+  gradient with respect to pre-activations. n is the number of rows of one step, H that of hidden units.
+- ``masks`` are a step's dropout and zoneout; see :class:`~rnnlab.ops.step_masks.StepMasks`.
+- ``slots`` (n, L) lists the distinct memory rows that each query may attend to; -1 marks an empty slot.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Primitives(Protocol):
 
     @property
     def CHUNK(self) -> int:
-        """By how much this library wants chunks of a sequence larger than NumPy does."""
+        """The factor by which chunks of a sequence are larger than NumPy's."""
 
     # ------------------------------------------------------------ arrays
 
@@ -55,28 +54,28 @@ class Primitives(Protocol):
         """The array in the host's memory; waits for the device."""
 
     def fetch(self, x: Array) -> Callable[[], Array]:
-        """A function that returns the array in the host's memory, once the work up to this call is done.
+        """A function that waits for the work up to this call and returns the array in the host's memory.
 
-        Work that follows this call is not waited for; it leaves x unchanged.
+        It does not wait for later work, which must not change x.
         """
 
     def indices(self, x: Array) -> Array:
-        """Integers of any width, in any library's array, as the primitives take them."""
+        """Integers of any width, in an array of any library, as the index array that primitives take."""
 
     def scalar(self, x: Any) -> Any:
-        """A number as a Python float; an array () on a device as it is, so that nothing waits for it."""
+        """A number as a Python float; an array () on a device unchanged, so that nothing waits for it."""
 
     def prefetch(self, x: Array, like: Array) -> Array:
         """The array x in the dtype and on the device of ``like``, copied while other work continues.
 
-        The caller holds the result until the work that reads it is done: its memory is reused afterwards.
+        The caller must keep the result until the work that reads it is done, because its memory is reused.
         """
 
     def concatenate(self, arrays: Sequence[Array], axis: int = 0) -> Array:
         """The arrays joined along an axis. A CUDA graph can hold at most 8 of them."""
 
     def take(self, x: Array, rows: Array, out: Array) -> None:
-        """Write x[rows] to ``out``, (M, D) (n,) -> (n, D). Columns are contiguous, rows may be apart."""
+        """Write x[rows] to ``out``, (M, D) (n,) -> (n, D). Columns are contiguous; rows may have gaps."""
 
     def put(self, x: Array, rows: Array, out: Array) -> None:
         """Write x (n, D) to out[rows], (M, D); no row occurs twice. Layout as in :meth:`take`."""
@@ -87,13 +86,13 @@ class Primitives(Protocol):
     # ------------------------------------------------------------ matrix products
 
     def matmul(self, x: Array, w: Array) -> Array:
-        """The product x w, (M, K) (K, N) -> (M, N), or of each pair of matrices if there are three axes."""
+        """The product x w, (M, K) (K, N) -> (M, N); with three axes, that of each pair of matrices."""
 
     def affine(self, x: Array, w: Array, b: Array) -> Array:
         """The product x w + b, (M, D) (D, H) (H,) -> (M, H)."""
 
     def prepacked(self, w: Array) -> Array:
-        """The matrix w (K, G) in the form that repeated products read fastest."""
+        """The matrix w (K, G) in the layout that is fastest for repeated products."""
 
     def affine_into(self, x: Array, w: Array, b: Array, out: Array) -> None:
         """Write x w + b to ``out``, (n, K) (K, G) (G,) -> (n, G), as :meth:`matmul_into`."""
@@ -119,7 +118,7 @@ class Primitives(Protocol):
         """The hyperbolic tangent of any shape; ``out`` may be x itself."""
 
     def embedding_gradient(self, dout: Array, tokens: Array, dW: Array) -> None:
-        """Add each row of dout (M, W) to the row of dW (V, W) that its token (M,) names."""
+        """Add row m of dout (M, W) to row tokens[m] of dW (V, W)."""
 
     def softmax_cross_entropy(
         self, scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
@@ -127,7 +126,7 @@ class Primitives(Protocol):
         """The cross-entropy of each row, (M, V) (M,) -> (M,); ``dscores`` gets its gradient times ``scale``.
 
         It is (1 - smoothing) times the negative log-likelihood of the target plus smoothing times the mean
-        of all V classes'. ``scale`` is a number or (M,). ``dscores`` may be ``scores``.
+        over all V classes. ``scale`` is a number or (M,). ``dscores`` may be ``scores``.
         """
 
     def log_softmax(self, scores: Array, out: Array | None = None) -> Array:
@@ -136,32 +135,32 @@ class Primitives(Protocol):
     def top(self, scores: Array, count: int) -> tuple[Array, Array]:
         """The columns and values (n, count) of the largest scores of each row (n, V), largest first.
 
-        Of equal scores the first comes first; NaN counts as the largest. If V < count, the values beyond V
-        are minus infinity. The column of a value of minus infinity is 0.
+        Equal scores stay in the order of their columns; NaN counts as the largest. If V < count, the values
+        beyond V are minus infinity. The column of a value of minus infinity is 0.
         """
 
     def draw(self, scores: Array, uniform: Array, temperature: float = 1.0) -> Array:
         """Draw a column (n,) of each row of scores (n, V) from the row's softmax(scores / temperature).
 
-        It is the first column at which the cumulated probability exceeds ``uniform`` (n,), float64 numbers in
-        [0, 1). A row of nothing but minus infinity gives its last column, and a row with NaN the first NaN. A
-        row with plus infinity gives any of its columns.
+        It is the first column at which the cumulative probability exceeds ``uniform`` (n,), float64 numbers
+        in [0, 1). A row in which all scores are minus infinity gives its last column, and a row with NaN its
+        first NaN. A row with plus infinity gives an arbitrary column.
         """
 
     def max_pool(self, x: Array, values: Array) -> Array:
         """Write the maximum over the L slots of x (n, L, V) to ``values`` (n, V); return its slots (n, V).
 
-        Of equal numbers the first counts. NaN counts as the largest. L is at least 1.
+        The first of equal numbers is taken. NaN counts as the largest. L is at least 1.
         """
 
     def max_pool_gradient(self, dvalues: Array, slots: Array, dx: Array) -> None:
-        """Backward of :meth:`max_pool`: ``dx`` (n, L, V) is ``dvalues`` in its slots and zero elsewhere."""
+        """Backward of :meth:`max_pool`: write ``dvalues`` to ``dx`` (n, L, V) at ``slots``, else zero."""
 
     def multilabel_margin(self, scores: Array, words: Array, scale: float, dscores: Array) -> Array:
         """The sum of max(0, 1 - (s_j - s_i)) over words j and other columns i, (M, V) (M, K) -> (M,).
 
-        Each row of ``words`` lists columns, -1 for none; one that is listed twice counts once. ``dscores``
-        gets the gradient of each row's loss times ``scale``.
+        Each row of ``words`` lists columns, -1 for none. A column that is listed twice counts once.
+        ``dscores`` gets the gradient of each row's loss times ``scale``.
         """
 
     # ------------------------------------------------------------ beam search
@@ -178,25 +177,25 @@ class Primitives(Protocol):
     ) -> BeamStep:
         """Continue the partial sentences of each beam by a token.
 
-        The K best continuations are chosen; of equals, the first word of the first sentence. Those of them by
-        <END> are finished sentences, and the K best others are the next partial sentences. Beams whose
-        ``status`` is not GOING get empty slots.
+        The K best continuations are chosen. Among equal ones, the first sentence goes first, then the first
+        word. Those that end with <END> are finished sentences, and the K best others are the next partial
+        sentences. Beams whose ``status`` is not GOING get empty slots.
 
         Parameters
         ----------
         log_probs : (b0 S, V)
-            Of the next token, for each slot of each beam of ``before``.
+            Log-probabilities of the next token, for each slot of each beam of ``before``.
         before : BeamStep
             b0 beams with S slots.
         found : Found
             Updated.
         pointers : (2, B, K) int64
-            Gets the words of the beams of this step, and the slots of the sentences that they continue.
+            Written for the beams of this step: the words, and the slots of the sentences that they continue.
         rules : BeamRules
         places : (b,) int64, optional
-            The beams that are continued, by their places in ``before``; all by default.
+            The beams to continue, as indices into the beams of ``before``; all by default.
         penalty : (b, V), optional
-            Subtracted from the log-probabilities for the ranking alone; that of <END> is zero.
+            Subtracted from the log-probabilities for the ranking only. The penalty of <END> must be zero.
 
         Returns
         -------
@@ -212,7 +211,7 @@ class Primitives(Protocol):
         words : (M, T) int64
             Zero past the end of a sentence.
         path : (M, T + 1) int64
-            The slot after 0, 1, ... words; past the end of a sentence its last slot.
+            The slot after 0, 1, ... words. Past the end of a sentence, its last slot.
         """
 
     # ------------------------------------------------------------ recurrent steps
@@ -229,7 +228,7 @@ class Primitives(Protocol):
     def lstm_backward(
         self, dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array
     ) -> None:
-        """Write da (n, 4H); ``dc`` comes in as the gradient of c_t and leaves as that of c_{t-1}."""
+        """Write da (n, 4H) and turn ``dc`` from the gradient of c_t into that of c_{t-1}."""
 
     def lstm_steps_forward(
         self,
@@ -246,7 +245,8 @@ class Primitives(Protocol):
         Parameters
         ----------
         gates : (M, 4H)
-            x Wx + b of all packed rows; those of ``steps`` leave as the activations i, f, o, g.
+            x Wx + b of all packed rows. The rows of ``steps`` are overwritten with the activations i, f, o,
+            g.
         Wh : (H, 4H)
             From :meth:`prepacked`.
         h, c : (N + M, H)
@@ -254,9 +254,10 @@ class Primitives(Protocol):
         tanh_c : (M, H)
             Written.
         steps : Steps
-            Some consecutive ones of the batch's.
+            Consecutive steps of the batch.
         inputs : StepInputs, optional
-            What x Wx + b of these steps is computed from; without them ``gates`` has it already.
+            The factors from which x Wx + b of these steps is computed. Without them ``gates`` holds x Wx + b
+            already.
         """
 
     def lstm_steps_backward(
@@ -276,10 +277,10 @@ class Primitives(Protocol):
         Parameters
         ----------
         dh : (m, H)
-            Gradient of the states after these steps, their m packed rows only.
+            Gradient of the states after these steps, which have m packed rows.
         dstate, dcell : (N, H)
-            Gradients of h and c from the steps after the last one; they leave as the gradients of the states
-            before the first step.
+            Gradients of h and c from the steps after the last one. They are overwritten with the gradients of
+            the states before the first step.
         gates, c, tanh_c
             As the forward left them.
         da : (m, 4H)
@@ -294,26 +295,26 @@ class Primitives(Protocol):
         """Activate z and r in ``gates`` (n, 3H); write reset_h = r prev_h, (n, H)."""
 
     def gru_gates_backward(self, dreset_h: Array, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
-        """Write the r part of da (n, 3H), add dreset_h r to ``dh``; ``dreset_h`` is scratch afterwards."""
+        """Write the r part of da (n, 3H); add dreset_h r to ``dh``. ``dreset_h`` is undefined afterwards."""
 
     def gru_candidate_forward(self, gates: Array, prev_h: Array, h: Array) -> None:
-        """Activate the candidate g in ``gates`` (n, 3H), z is active; write h = (1 - z) g + z prev_h."""
+        """Activate g in ``gates`` (n, 3H), where z is activated; write h = (1 - z) g + z prev_h."""
 
     def gru_candidate_backward(self, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
-        """Write the z and g parts of da (n, 3H); ``dh`` leaves as dh z, its direct share of dprev_h."""
+        """Write the z and g parts of da (n, 3H); multiply ``dh`` by z: the direct part of dprev_h."""
 
     def simplified_gru_forward(self, gates: Array, prev_h: Array, h: Array) -> None:
         """Activate z, g in ``gates`` (n, 2H); write h = (1 - z) g + z prev_h."""
 
     def simplified_gru_backward(self, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
-        """Write da (n, 2H); ``dh`` leaves as dh z, its direct share of dprev_h."""
+        """Write da (n, 2H); multiply ``dh`` by z: the direct part of dprev_h."""
 
     # ------------------------------------------------------------ recurrent steps with dropout and zoneout
 
     def rnn_regularised_forward(
         self, a: Array, prev_h: Array, activated: Array, h: Array, masks: StepMasks
     ) -> None:
-        """Write activated = tanh(a), and h: ``activated`` after zoneout with prev_h, (n, H)."""
+        """Write activated = tanh(a) and h, which is ``activated`` after zoneout with prev_h, (n, H)."""
 
     def rnn_regularised_backward(
         self, dh: Array, activated: Array, da: Array, masks: StepMasks
@@ -330,8 +331,8 @@ class Primitives(Protocol):
     ) -> Array | None:
         """Backward of :meth:`lstm_regularised_forward`: write da (n, 4H), turn dc into that of c_{t-1}.
 
-        ``dh`` leaves as the part of the gradient of h_{t-1} that does not come through the product with Wh;
-        the caller adds that product to it. A returned array (n, H) is added after the product, None is not.
+        ``dh`` is overwritten with the part of the gradient of h_{t-1} that does not go through the product
+        with Wh; the caller adds the product to it. The caller adds a returned array (n, H) after the product.
         """
 
     def gru_candidate_regularised_forward(
@@ -357,13 +358,13 @@ class Primitives(Protocol):
     # ------------------------------------------------------------ masks
 
     def mask_seeds(self, rng: np.random.Generator, count: int) -> Sequence[int]:
-        """Draw seeds in [0, 2^63); in a captured step, seeds that each launch of the graph replaces."""
+        """Draw seeds in [0, 2^63). In a captured step, each launch of the graph replaces them by new ones."""
 
     def dropout(self, x: Array, p: float, seed: int, out: Array) -> None:
-        """Write x / (1 - p), or 0 where drawn with probability p; any shape and layout; out may be x."""
+        """Write 0 with probability p, else x / (1 - p); any shape and layout. ``out`` may be x."""
 
     def dropout_mask(self, p: float, seed: int, start: int, out: Array) -> None:
-        """Write 1 / (1 - p), or 0 where drawn; ``out``, of any shape and layout, is from ``start`` on."""
+        """Write the mask of :meth:`dropout` from element ``start`` on; ``out`` has any shape and layout."""
 
     # ------------------------------------------------------------ attention
 
@@ -372,19 +373,19 @@ class Primitives(Protocol):
     ) -> None:
         """Write the weights softmax(v . tanh(query + key)), (n, L), and the context, (n, C).
 
-        The query is (n, A), the keys (R, A), v (A,) and the memory (R, C). Weights of missing slots are zero,
-        and so is the context of a query without any. Queries may share slots. The rows of ``slots`` and
-        ``weights`` may be part of wider arrays.
+        The query is (n, A), the keys (R, A), v (A,) and the memory (R, C). The weights of empty slots are
+        zero, and so is the context of a query with empty slots only. Queries may share memory rows. The rows
+        of ``slots`` and ``weights`` may be part of wider arrays.
         """
 
     def additive_attention_backward(
         self, dcontext: Array, query: Array, keys: Array, v: Array, memory: Array, slots: Array,
         weights: Array, dscores: Array, dquery: Array, dkeys: Array, dv: Array,
     ) -> None:  # fmt: skip
-        """Add to dquery (n, A), dkeys (R, A) and dv (n, A), the share of each query.
+        """Add to dquery (n, A), dkeys (R, A) and dv (n, A), which has a row for each query.
 
-        ``dscores`` (n, L) comes in as the gradient of the weights and leaves as that of the scores. No two
-        queries share a slot.
+        ``dscores`` (n, L) is turned from the gradient of the weights into that of the scores. No two queries
+        share a memory row.
         """
 
     def dot_attention_forward(
@@ -396,16 +397,17 @@ class Primitives(Protocol):
         self, dcontext: Array, query: Array, keys: Array, memory: Array, slots: Array,
         weights: Array, dscores: Array, dquery: Array, dkeys: Array,
     ) -> None:  # fmt: skip
-        """Add to dquery (n, A) and dkeys (R, A); the rest as :meth:`additive_attention_backward`."""
+        """Add to dquery (n, A) and dkeys (R, A); otherwise as :meth:`additive_attention_backward`."""
 
     def attention_memory_gradient(
         self, dcontext: Array, weights: Array, slots: Array, dmemory: Array
     ) -> None:
-        """Add weight times dcontext (n, C) to the rows of dmemory (R, C). No two queries share a slot."""
+        """Add weight times dcontext (n, C) to the rows of dmemory (R, C). No two queries share a row."""
 
     # ------------------------------------------------------------ updates of flat parameters, all (P,)
-    # dw is the gradient, and g = scale dw; clipping by norm so costs no pass of its own. w and the state are
-    # updated in place. On a GPU, scale may be an array () of float64; nothing is updated unless it is finite.
+    # dw is the gradient, and g = scale dw, so that clipping by norm needs no pass of its own. w and the state
+    # are updated in place. On a GPU, scale may be an array () of float64; nothing is updated unless it is
+    # finite.
 
     def sgd(self, w: Array, dw: Array, *, learning_rate: float, scale: float = 1.0) -> None:
         """w -= learning_rate g."""
@@ -431,7 +433,7 @@ class Primitives(Protocol):
         self, w: Array, dw: Array, cache: Array, delta_cache: Array, *,
         learning_rate: float, decay_rate: float, epsilon: float, scale: float = 1.0,
     ) -> None:  # fmt: skip
-        """Zeiler (2012), algorithm 1; ``cache`` is his E[g^2], ``delta_cache`` his E[dx^2].
+        """Zeiler (2012), algorithm 1; ``cache`` is E[g^2] and ``delta_cache`` is E[dx^2] of the paper.
 
         cache       = decay_rate cache + (1 - decay_rate) g^2
         delta       = sqrt(delta_cache + epsilon) / sqrt(cache + epsilon) g
@@ -443,7 +445,7 @@ class Primitives(Protocol):
         self, w: Array, dw: Array, m: Array, v: Array, *,
         step: int, learning_rate: float, beta1: float, beta2: float, epsilon: float, scale: float = 1.0,
     ) -> None:  # fmt: skip
-        """Kingma and Ba (2015), algorithm 1; ``step`` is their t, 1 at the first update.
+        """Kingma and Ba (2015), algorithm 1; ``step`` is t of the paper, 1 at the first update.
 
         m  = beta1 m + (1 - beta1) g
         v  = beta2 v + (1 - beta2) g^2
@@ -457,14 +459,14 @@ class Primitives(Protocol):
     ) -> None:  # fmt: skip
         """:meth:`adam` after w -= learning_rate weight_decay w (Loshchilov and Hutter 2019, algorithm 2).
 
-        Their schedule multiplier is part of ``learning_rate``, so the decay follows the schedule as well.
+        The paper's schedule multiplier is part of ``learning_rate``, so the decay follows the schedule, too.
         """
 
     def decay_weights(self, w: Array, *, rate: float, scale: float = 1.0) -> None:
-        """w -= rate w. On a GPU a scale that is not finite prevents it, as it prevents the updates above."""
+        """w -= rate w. On a GPU nothing is done if the scale is not finite, as in the updates above."""
 
     def move_towards(self, x: Array, target: Array, *, rate: float) -> None:
-        """x += rate (target - x), both (P,): a step of a moving average. Equal finite numbers stay."""
+        """x += rate (target - x), both (P,): a step of a moving average. It keeps equal finite numbers."""
 
     def sum_of_squares(self, x: Array) -> Any:
         """The sum of squares of x (P,), a float or an array () on the device; not finite if x is not."""
@@ -473,13 +475,13 @@ class Primitives(Protocol):
         """The index of the first NaN or infinity in x (P,), None if all elements are finite."""
 
     def clip_values(self, x: Array, bound: float) -> None:
-        """Clip every element of x (P,) to [-bound, bound], in place; NaN stays."""
+        """Clip every element of x (P,) to [-bound, bound], in place; NaN remains NaN."""
 
     def flush_subnormals(self, x: Array) -> None:
         """Set the subnormal elements of x (P,) to zero, in place.
 
         A decaying average, such as the momentum of a word that no longer occurs, gets stuck at subnormal
-        numbers, with which a CPU is many times slower. These are below 1.2e-38 in float32: they change no
+        numbers, with which a CPU is many times slower. They are below 1.2e-38 in float32, so they change no
         update by more than rounding, as long as an epsilon that is added to their root is above 1e-11. On a
-        GPU subnormals cost nothing, and this does nothing.
+        GPU this does nothing, because subnormals are not slower there.
         """

@@ -6,11 +6,11 @@ A declaration lists the arrays of a function with their axes:
 
 - ``(n, 4H)``: the axes. A letter has one value in all arrays of a call; ``4H`` is four times H; ``(*)`` is
   any shape, the same in all arrays that are declared so.
-- ``!``: the function writes this array. It may overlap no other array, except that it may be the very array
-  that ``=`` names.
-- ``-1..R``: an array of integers below R, where those below 0 stand for no row. The other arrays are float32
-  or float64, all of one dtype, with bytes in the processor's order. ``float64``, ``uint32`` or ``int64``
-  after the axes is an array of that dtype whatever the others are.
+- ``!``: the function writes this array. It must not overlap any other array, but it may be identical to the
+  array that ``=`` names.
+- ``-1..R``: an array of integers below R, where those below 0 mean "no row". The other arrays are float32 or
+  float64, all of the same dtype and in native byte order. ``float64``, ``uint32`` or ``int64`` after the axes
+  declares an array of that dtype, independent of the others.
 
 :func:`checked` checks the arguments of a function in NumPy. Compiled kernels check theirs in compiled code
 (:mod:`rnnlab.ops.numba.guard`) and come here for the message.
@@ -44,7 +44,7 @@ def _owner(array: Any) -> int:
     Raises
     ------
     AttributeError
-        If it is no NumPy array and no lease (:mod:`rnnlab.ops.numba.memory`): it may be one owner of several.
+        If it is neither a NumPy array nor a lease (:mod:`rnnlab.ops.numba.memory`).
     """
     base = array.base
     if base is None:
@@ -120,7 +120,7 @@ class Declaration:
         Raises
         ------
         TypeError
-            If an argument is no NumPy array, or its dtype is not as declared.
+            If an argument is not a NumPy array, or its dtype is not as declared.
         ValueError
             If a shape does not fit, an array to write is read-only, or arrays overlap.
         IndexError
@@ -138,12 +138,12 @@ class Declaration:
         self._check_overlaps(function, present, arrays)
 
     def fits(self, arrays: tuple[Any, ...]) -> bool:
-        """Whether all is well, seen at a glance: false also where only :meth:`check` can tell.
+        """A quick check: true if the arrays certainly fit, false if :meth:`check` has to decide.
 
         Parameters
         ----------
         arrays
-            All of the declaration, in its order.
+            All arrays of the declaration, in its order.
         """
         try:
             forms = tuple(map(_form, arrays))
@@ -166,7 +166,7 @@ class Declaration:
         return True
 
     def remember(self, arrays: tuple[Any, ...]) -> None:
-        """Note that the shapes and dtypes of these arrays fit, for :meth:`fits`."""
+        """Store the shapes and dtypes of these arrays as fitting ones, for :meth:`fits`."""
         if len(self._fitting) >= 4096:
             self._fitting.clear()
         self._fitting.add(tuple(map(_form, arrays)))

@@ -1,7 +1,7 @@
-"""What the primitives of beam search read and write: partial sentences, finished ones, the rules of a step.
+"""The arguments and results of the primitives of beam search: partial and finished sentences, and options.
 
-There are B beams with at most K sentences each. A step works on b of them, each with S partial sentences in
-slots. A log-probability of minus infinity marks an empty slot.
+There are B beams with at most K sentences each. A step works on b of the beams, each with S slots for partial
+sentences. A log-probability of minus infinity marks an empty slot.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ __all__ = [
     "check_words",
 ]
 
-OVER, GOING, REFUSED = 0, 1, 2  # whether the search of a beam goes on
-LARGEST = 1e-2  # of a log-probability in single precision, by rounding; larger ones are refused
+OVER, GOING, REFUSED = 0, 1, 2  # status of a beam: finished, active, or invalid log-probabilities
+LARGEST = 1e-2  # the largest log-probability that rounding may cause; larger ones are refused
 
 
 class BeamStep(NamedTuple):
@@ -36,7 +36,7 @@ class BeamStep(NamedTuple):
     totals: Array  # (b, S) float64, the log-probability of each partial sentence, the largest first
     words: Array  # (b, S) int64, its last word; 0 in an empty slot
     rows: Array  # (b, S) int64, the row of the log-probabilities that it continues
-    largest: Array  # (b,) the largest log-probability that was looked at in each beam, NaN if one is
+    largest: Array  # (b,) the largest log-probability found in each beam; NaN if one is NaN
 
 
 class Found(NamedTuple):
@@ -47,10 +47,10 @@ class Found(NamedTuple):
 
     scores: Array  # (B, K) float64, minus infinity where there is none
     totals: Array  # (B, K) float64, log-probabilities
-    open_totals: Array  # (B, K) float64, of the unfinished sentences of a beam that ended without others
+    open_totals: Array  # (B, K) float64, log-probabilities of unfinished sentences when the search ended
     lengths: Array  # (B, K) int64, words
     slots: Array  # (B, K) int64
-    counts: Array  # (B,) int64, how many sentences have finished
+    counts: Array  # (B,) int64, the number of finished sentences so far
     open_lengths: Array  # (B,) int64
 
 
@@ -61,8 +61,8 @@ class BeamRules(NamedTuple):
     length: int  # words before this step
     last: bool  # whether <END> is the only continuation
     norm: float  # the divisor of the log-probability of a sentence that ends at this step
-    largest_norm: float  # that of the longest sentence
-    n_best: int  # the search of a beam is over when no sentence can be better than this many
+    largest_norm: float  # the divisor of the longest sentence
+    n_best: int  # the search of a beam ends when no sentence can enter the best n_best
 
 
 _STEP = Declaration(
@@ -89,7 +89,7 @@ def check_step(
     Raises
     ------
     TypeError, ValueError
-        If arrays are of different libraries, a dtype or a shape does not fit, or <END> is no column.
+        If arrays are of different libraries, a dtype or a shape does not fit, or <END> is not a column.
     """
     arrays = log_probs, before.beams, before.status, before.totals, *found, pointers, places, penalty
     _check("beam_step", _STEP, arrays)

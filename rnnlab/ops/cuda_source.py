@@ -1,6 +1,6 @@
-"""The CUDA source of the kernels: a file a subject, compiled together, each after those that it needs.
+"""The CUDA source of the kernels: one file per subject, compiled together, each after those that it needs.
 
-The kernels of :data:`SEQUENCES` are compiled apart, for each set of constants that they are launched with.
+The kernels of :data:`SEQUENCES` are compiled separately, for each set of constants.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An LSTM's recurrence over the steps of a chunk, one step after another, by a library's own primitives."""
+"""The recurrence of an LSTM over the steps of a chunk, step by step, by the primitives of a library."""
 
 from __future__ import annotations
 

@@ -2,14 +2,15 @@
 
 - "float32": the default.
 - "tf32": a GPU rounds the factors to 10 bits of mantissa. On the CPU it is float32.
-- "tf32x3": a GPU splits each factor of a large product into two numbers of 10 bits and adds up three of their
-  products. Errors are of the order of float32's (:mod:`rnnlab.ops.cuda.factors`). On the CPU it is float32.
+- "tf32x3": a GPU splits each factor of a large product into two numbers of 10 bits and sums three of their
+  products. Errors are of the same order as in float32 (:mod:`rnnlab.ops.cuda.factors`). On the CPU it is
+  float32.
 - "bfloat16": the factors are rounded to bfloat16, to nearest even, which leaves 7 bits.
 
 Products of two numbers, their sums and the results are float32 in each case, and so are parameters,
-activations, gradients and updates. Products of float64 do not depend on it. The environment variable
-RNNLAB_MATMUL sets it for the process and is read once; :func:`products_in` sets it for a block of code in one
-thread.
+activations, gradients and updates. Products of float64 are not affected. The environment variable
+RNNLAB_MATMUL sets the precision of the process and is read once; :func:`products_in` sets it for a block of
+code in one thread.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ _of_block: ContextVar[MatmulName | None] = ContextVar("products_precision", defa
 
 
 def products_precision() -> MatmulName:
-    """The precision that products of float32 have here and now.
+    """The current precision of products of float32.
 
     Raises
     ------
     ValueError
-        If RNNLAB_MATMUL is none of these.
+        If RNNLAB_MATMUL is not one of the four names.
     """
     return _of_block.get() or _of_process()
 
@@ -65,7 +66,7 @@ def products_in(matmul: MatmulName) -> Iterator[None]:
     Raises
     ------
     ValueError
-        If it is none of these.
+        If it is not one of the four names.
     """
     token = _of_block.set(_checked("matmul", matmul))
     try:

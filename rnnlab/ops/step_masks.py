@@ -14,7 +14,7 @@ Primitive = Callable[..., Any]
 
 
 class StepMasks(NamedTuple):
-    """Which masks a step of a cell applies, and the seeds that they follow from.
+    """The masks of one step of a cell: their probabilities and their seeds.
 
     Attributes
     ----------
@@ -24,10 +24,10 @@ class StepMasks(NamedTuple):
         The probability that a unit of the candidate is dropped; the others are divided by 1 - dropout
         (Semeniuta et al. 2016).
     seeds : (3,) integers in [0, 2^63), or None
-        Of the masks of h, c and the candidate. None is inference: zoneout takes its expectation, and nothing
-        is dropped.
+        The seeds of the masks of h, c and the candidate. None means inference: zoneout takes its expectation,
+        and nothing is dropped.
     start : int
-        The index of the step's first unit in the array that the masks are drawn for, all steps together.
+        The index of the step's first unit in the masks of all steps together.
     """
 
     zoneout: tuple[float, float] = (0.0, 0.0)
@@ -50,14 +50,14 @@ class RegularisedSteps(NamedTuple):
 
 
 def regularised_steps(cells: Any, masks: Any) -> RegularisedSteps:
-    """The steps with dropout and zoneout, one pass over the arrays for each mask.
+    """The steps with dropout and zoneout, in one pass over the arrays for each mask.
 
     Parameters
     ----------
     cells : module
-        With the steps of the cells, and their variants ``..._dropped_...`` that take a mask of the candidate.
+        Has the steps of the cells, and their variants ``..._dropped_...`` that take a mask of the candidate.
     masks : module
-        With ``dropout_mask``, ``zoneout_forward`` and ``zoneout_backward``.
+        Has ``dropout_mask``, ``zoneout_forward`` and ``zoneout_backward``.
     """
     return RegularisedSteps(
         *_rnn(cells, masks),
@@ -113,7 +113,7 @@ def _lstm(cells: Any, module: Any) -> tuple[Primitive, Primitive]:
 
 
 def _interpolating(cells: Any, module: Any, cell: str) -> tuple[Primitive, Primitive]:
-    """Of a cell whose h interpolates between its candidate and h_{t-1}."""
+    """The steps of a cell whose h interpolates between its candidate and h_{t-1}."""
     zoneout = _Zoneout(module)
     plain_forward, plain_backward = getattr(cells, f"{cell}_forward"), getattr(cells, f"{cell}_backward")
     dropped_forward = getattr(cells, f"{cell}_dropped_forward")
@@ -151,7 +151,7 @@ class _Zoneout:
         self._forward, self._backward = module.zoneout_forward, module.zoneout_backward
 
     def forward(self, k: int, prev: Array, now: Array, masks: StepMasks) -> None:
-        """Replace units of ``now`` by those of ``prev``, or in inference write the expectation."""
+        """Replace units of ``now`` by those of ``prev``; in inference, write the expectation."""
         p = masks.zoneout[k]
         if not p:
             return
@@ -161,7 +161,7 @@ class _Zoneout:
             self._forward(prev, p, masks.seeds[k], masks.start, now)
 
     def split(self, k: int, dnow: Array, masks: StepMasks) -> Array | None:
-        """Leave in ``dnow`` what goes through the cell; return what skips it, None if zoneout is off."""
+        """Keep in ``dnow`` the gradient through the cell; return the part that bypasses it, or None."""
         p = masks.zoneout[k]
         if not p:
             return None

@@ -1,4 +1,4 @@
-"""The steps of packed sequences: which rows each of them has, and which states it reads and writes."""
+"""The steps of packed sequences: the rows of each step, and the states that it reads and writes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ Slices = tuple[slice, slice, slice]
 
 
 class Steps(Sequence[Slices]):
-    """The steps of a batch, each as slices: of the packed rows, of the states before it and after it.
+    """The steps of a batch, each as three slices: its packed rows, the states before it and those after it.
 
-    A slice of them is ``Steps`` again, with the same numbers of rows and states.
+    Slicing gives ``Steps`` again, with the same numbering of rows and states.
 
     Parameters
     ----------
     sequences : int
         The number of sequences, and of initial states.
     alive : (T,) integers
-        How many of the sequences have each step: at least one, and at most as many as the step before.
+        The number of sequences that have each step: at least one, and never more than at the step before.
 
     Attributes
     ----------
     table : (T, 4) int64
-        The same as numbers, not to be written: first row, first state before, first state after, number of
-        rows.
+        The same as numbers, read-only: first row, first state before, first state after, number of rows.
 
     Raises
     ------
@@ -91,9 +90,9 @@ class Steps(Sequence[Slices]):
 
 
 class StepInputs(NamedTuple):
-    """What the pre-activations x Wx + b of consecutive steps are computed from."""
+    """The factors of the pre-activations x Wx + b of consecutive steps."""
 
-    x: Array  # (m, D), their packed rows alone
+    x: Array  # (m, D), the packed rows of these steps only
     Wx: Array  # (D, G), from prepacked
     b: Array  # (G,)
 
@@ -104,7 +103,7 @@ def check_steps(function: str, steps: Any) -> None:
     Raises
     ------
     TypeError
-        If it is something else.
+        If it is not.
     """
     if not isinstance(steps, Steps):
         raise InputTypeError(f"{function}: steps is a {type(steps).__name__}, expected Steps")

@@ -1,12 +1,12 @@
 """The number of threads of all computations on the CPU.
 
-It is ``RNNLAB_NUM_THREADS``, else ``OMP_NUM_THREADS``, which most libraries obey, else the number of
+It is ``RNNLAB_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, which most libraries obey, else the number of
 processors that this process may use. MKL and the compiled kernels share one pool of OpenMP threads, so that
-they never run more threads than this together. Without OpenMP they use one thread.
+together they never run more threads than this. Without OpenMP they use one thread.
 
 A process that is forked from this one, as :mod:`multiprocessing` does on Linux before Python 3.14, uses one
-thread: GNU's OpenMP ends a forked process that starts a parallel loop. Processes that are started anew, with
-``multiprocessing.get_context("spawn")``, use all threads.
+thread, because GNU's OpenMP ends a forked process that starts a parallel loop. Processes that are spawned,
+with ``multiprocessing.get_context("spawn")``, use all threads.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def num_threads() -> int:
 def kernel_threads() -> int:
     """:func:`num_threads` if numba's threads are OpenMP's, else 1: others cannot be shared with MKL.
 
-    Comes after :func:`import_numba`.
+    Call it after :func:`import_numba`.
     """
     numba = sys.modules["numba"]
     try:
@@ -56,9 +56,9 @@ def kernel_threads() -> int:
 
 
 def import_numba() -> Any:
-    """Import numba, with threads of OpenMP unless NUMBA_THREADING_LAYER asks for others.
+    """Import numba with OpenMP threads, unless NUMBA_THREADING_LAYER asks for others.
 
-    If ``RNNLAB_NUM_THREADS`` is set, the libraries that are loaded by now are held to it as well.
+    If ``RNNLAB_NUM_THREADS`` is set, the libraries that are already loaded are limited to it, too.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def import_numba() -> Any:
 
 
 def limit_libraries() -> None:
-    """Limit the libraries that are loaded by now, BLAS and OpenMP, if ``RNNLAB_NUM_THREADS`` is set."""
+    """If ``RNNLAB_NUM_THREADS`` is set, limit the BLAS and OpenMP libraries that are already loaded."""
     if _asked():
         importlib.import_module("threadpoolctl").threadpool_limits(num_threads())
 

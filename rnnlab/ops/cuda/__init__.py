@@ -1,8 +1,8 @@
-"""The primitives on CuPy arrays: kernels of our own, matrix products by cuBLAS, the rest by CuPy.
+"""The primitives on CuPy arrays: custom kernels, matrix products by cuBLAS, the rest by CuPy.
 
-Nothing waits for the device except :func:`asnumpy` and what returns a Python number. Masks are those of
-NumPy, bit for bit; other numbers differ in rounding. This package alone imports CuPy, when a CuPy array
-arrives.
+No primitive waits for the device except :func:`asnumpy` and those that return a Python number. Masks are
+bitwise equal to NumPy's; other results differ by rounding. Only this package imports CuPy, when the first
+CuPy array arrives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Activations on CuPy, element by element."""
+"""Elementwise activations on CuPy."""
 
 from __future__ import annotations
 

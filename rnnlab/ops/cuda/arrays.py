@@ -1,4 +1,4 @@
-"""Arrays on CuPy: making them, copying them to and from the device, moving rows."""
+"""Arrays on CuPy: allocation, copies to and from the device, and moves of rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rnnlab.ops.cuda.graphs import copied, fetched, uploaded
 from rnnlab.ops.cuda.launch import check_contiguous, each, stride
 from rnnlab.types import Array, Shape
 
-CHUNK = 16  # a GPU's cache is larger, and every launch has its price
+CHUNK = 16  # a GPU has a larger cache, and fewer chunks mean fewer launches
 
 
 def empty(shape: int | Shape, dtype: DTypeLike = float) -> Array:

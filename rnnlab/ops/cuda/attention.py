@@ -1,4 +1,4 @@
-"""Attention on CuPy: a block for each query."""
+"""Attention on CuPy, with a block for each query."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.launch import WARP, by_rows, check_contiguous, each, stride
 from rnnlab.types import Array
 
-_THREADS = 512  # of a block at most: there are fewer queries than a GPU has room for blocks
+_THREADS = 512  # maximum threads of a block; large, because there are few queries and so few blocks
 
 
 @checked

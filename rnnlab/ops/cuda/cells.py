@@ -1,4 +1,4 @@
-"""One step of each recurrent cell on CuPy, one launch each; kernels draw the masks themselves."""
+"""One step of each recurrent cell on CuPy, one launch each. The kernels compute the masks themselves."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def simplified_gru_backward(dh: Array, gates: Array, prev_h: Array, da: Array) -
     _cell("simplified_gru_backward", (dh, gates, prev_h, da), prev_h.shape)
 
 
-# With dropout and zoneout. Nothing is left to add after the product with Wh, so that None is returned.
+# With dropout and zoneout. A backward returns None, because the caller has nothing to add after the product.
 
 
 @checked

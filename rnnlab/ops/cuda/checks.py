@@ -1,4 +1,4 @@
-"""Checks of the arrays of primitives on CuPy, before a kernel reads or writes memory by their shapes."""
+"""Checks of the arguments of primitives on CuPy, before a kernel accesses their memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rnnlab.ops.arguments import PRIMITIVES, Declaration
 
 __all__ = ["checked"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_MANY = 4096  # combinations of shapes that are remembered
+_MANY = 4096  # the maximum number of stored combinations of shapes
 
 _STEP = "prev_h (n, H); h! (n, H)"
 _BACKWARD = "prev_h (n, H)"
@@ -41,8 +41,8 @@ REGULARISED = {
 def checked(function: _Function) -> _Function:
     """Check types, dtypes and shapes of a primitive's arrays as :mod:`rnnlab.ops.arguments` declares them.
 
-    Indices are not read, which would wait for the device. A combination of shapes that was checked once is
-    recognised at the next call.
+    Indices are not read, because that would wait for the device. A combination of shapes that has been
+    checked is stored and not checked again.
     """
     name = function.__name__
     declaration = REGULARISED.get(name) or PRIMITIVES[name]
@@ -56,7 +56,7 @@ def checked(function: _Function) -> _Function:
     def run(*arguments: Any, **options: Any) -> Any:
         try:
             key = tuple([(type(a), a.shape, a.dtype) for a in [arguments[place] for place in places]])
-        except (AttributeError, IndexError):  # not arrays, or given by name
+        except (AttributeError, IndexError):  # not arrays, or keyword arguments
             key = None
         if key is None or key not in seen:
             given = signature.bind(*arguments, **options).arguments

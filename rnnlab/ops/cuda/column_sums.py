@@ -1,4 +1,4 @@
-"""Sums of columns on CuPy, in a fixed order: the same bits every time."""
+"""Column sums on CuPy, in a fixed order, so that results are bitwise reproducible."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import cupy as cp
 from rnnlab.ops.cuda.launch import THREADS, WARP, check_contiguous, launch
 from rnnlab.types import Array
 
-_ROWS = 256  # that a block adds up at least, if there are so many
-_BLOCKS = 1024  # about 8 for each multiprocessor of an NVIDIA H100; the same on all devices, as the bits are
+_ROWS = 256  # minimum rows that a block sums, if there are so many
+_BLOCKS = 1024  # about 8 per multiprocessor of an NVIDIA H100; the same on all devices, so that sums are
 
 
 def add_sums(x: Array, out: Array) -> None:
     """Add the sum of all rows of x (M, G) to ``out`` (G,).
 
-    A block adds up some columns of a part of the rows, then another launch adds the parts.
+    A block sums some columns over a part of the rows; a second launch adds the parts.
     """
     rows, columns = x.shape
     if not x.size:

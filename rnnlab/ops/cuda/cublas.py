@@ -1,13 +1,13 @@
-"""Matrix products by cuBLAS, called by ctypes with a handle of our own.
+"""Matrix products by cuBLAS, called by ctypes with a separate handle.
 
 CuPy's own products take longer to call, copy parts of wider matrices, and cannot be captured into CUDA
-graphs. Our handle has a workspace from the start, so that a product allocates nothing and the same call gives
-the same bits every time. Matrices are read in place.
+graphs. This module's handle has a workspace from the start, so that a product allocates nothing and the same
+call always gives the same bits. Matrices are read in place.
 
-The precision of float32 products is :func:`~rnnlab.ops.precision.products_precision` at the call: with "tf32"
-cuBLAS rounds the factors to 10 bits of mantissa, with "bfloat16" they are stored with 7, and with "tf32x3"
-each factor of a large product is split into two numbers of 10 bits (:mod:`rnnlab.ops.cuda.factors`). A CUDA
-graph has the precision of its capture.
+The precision of float32 products is that of :func:`~rnnlab.ops.precision.products_precision` at the time of
+the call. With "tf32", cuBLAS rounds the factors to 10 bits of mantissa. With "bfloat16", the factors are
+stored with 7 bits. With "tf32x3", each factor of a large product is split into two numbers of 10 bits
+(:mod:`rnnlab.ops.cuda.factors`). A CUDA graph keeps the precision of its capture.
 """
 
 from __future__ import annotations
@@ -147,9 +147,9 @@ def _dtype_of(x: Any, w: Any, *out: Array) -> str:
 def _prepared(
     handle: _Handle, dtype: str, matmul: MatmulName, x: Any, w: Any, matrices: int = 1
 ) -> tuple[int, int, Any, Any, Sequence[tuple[int, int]]]:
-    """The data type and the compute type for cuBLAS, the factors, and the parts of the sum, a call each.
+    """The data type and the compute type for cuBLAS, the factors, and the parts of the sum.
 
-    A part is a start and a length; the sum of split factors may have several.
+    A part is a start and a length, and is computed by one call. The sum of split factors may have several.
     """
     K, prepacked = x.shape[-1], isinstance(w, Prepacked)
     whole = w.weight if prepacked else w
@@ -175,7 +175,7 @@ def _scale(out: Array, beta: float) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _scalar(dtype: str, value: float) -> Any:
-    """A number in host memory, where cuBLAS reads it."""
+    """A number in host memory, from which cuBLAS reads it."""
     return _REALS[dtype](value)
 
 
@@ -185,8 +185,8 @@ def _scalar(dtype: str, value: float) -> Any:
 class _Handle:
     """A thread's handle on a device, and its workspace.
 
-    A new handle reads scalars from the host and uses no atomics, as we need it. The streams of one thread
-    share the workspace, so that their products must not run at the same time.
+    A new handle reads scalars from the host and uses no atomics, as required here. The streams of one thread
+    share the workspace, so their products must not run at the same time.
     """
 
     def __init__(self, device: int) -> None:
@@ -196,14 +196,14 @@ class _Handle:
         pointer = ctypes.c_void_p()
         self._check("cublasCreate", self.library.cublasCreate_v2(ctypes.byref(pointer)))
         self.pointer = pointer.value
-        # At exit the driver may already be unloaded.
+        # not at exit, when the driver may already be unloaded
         weakref.finalize(self, _destroy, self.library, pointer, device).atexit = False
         self._size = (32 if self._capability >= 90 else 4) << 20  # bytes, as NVIDIA recommends
         self._workspace = cp.cuda.alloc(self._size)
         self._stream: int | None = None
 
     def use(self, stream: int) -> None:
-        """Run further products on a stream."""
+        """Run later products on a stream."""
         if stream != self._stream:
             self._check("cublasSetStream", self.library.cublasSetStream_v2(self.pointer, stream))
             # Setting the stream resets the workspace to cuBLAS's own.
@@ -249,7 +249,7 @@ def _handle(out: Array) -> _Handle:
 
 
 def handles() -> list[Any]:
-    """The handles of this thread; a graph holds them, since its products use their workspaces."""
+    """The handles of this thread. A graph keeps them alive, because its products use their workspaces."""
     return list(vars(_local).get("handles", {}).values())
 
 

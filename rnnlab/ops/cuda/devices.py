@@ -1,4 +1,4 @@
-"""The GPU in use: choosing and describing it."""
+"""The selection and the description of the GPU in use."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from rnnlab.types import Array
 
 @checked
 def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
-    # The rows of one token are added in their order, without atomics: the same bits every time.
+    # The rows of one token are added in order and without atomics, so that sums are bitwise reproducible.
     check_contiguous(dout, tokens, dW)
     M, W = dout.shape
     by_rows("embedding_gradient", M, max(W, M), dout, dout, tokens, dW, M, W, workspace=THREADS)

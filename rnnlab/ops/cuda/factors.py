@@ -1,20 +1,20 @@
-"""What cuBLAS reads instead of float32 matrices, where the precision of products is reduced.
+"""The factors that cuBLAS reads instead of float32 matrices, if the precision of products is reduced.
 
-"bfloat16": the numbers rounded, :func:`rounded`.
+"bfloat16": the rounded numbers, see :func:`rounded`.
 
-"tf32x3": tensor cores multiply numbers of 10 bits of mantissa. Each number x of 23 bits is split into two
-of those, x = x_hi + x_lo up to 2^-23 of x, and a product of two numbers becomes three:
+"tf32x3": tensor cores multiply numbers with 10 bits of mantissa. Each number x with 23 bits is split into two
+such numbers, x = x_hi + x_lo up to 2^-23 of x, and a product of two numbers becomes three products:
 
     x w = x_lo w_hi + x_hi w_lo + x_hi w_hi                     (x_lo w_lo is below 2^-22 of x w)
 
-:func:`split` writes the terms behind one another along the axis K of the sum, so that cuBLAS adds them up in
-one product, the small ones first (Ootomo and Yokota 2022; example 28 of NVIDIA's CUTLASS):
+:func:`split` concatenates the terms along the axis K of the sum, so that cuBLAS sums them in one product, the
+small ones first (Ootomo and Yokota 2022; example 28 of NVIDIA's CUTLASS):
 
     [x_lo  x_hi  x_hi] (M, 3K)   times   [w_hi; w_lo; w_hi] (3K, N)
 
-Of a number that is not finite, x_hi is the number itself in the last term, and zero in the others. Sums with
-infinity and NaN are therefore those of float32. A sum that overflows may be NaN where float32 has infinity,
-and an x_lo below 1.2e-38 may be taken for zero.
+If a number is not finite, x_hi is the number itself in the last term and zero in the others. Sums with
+infinity and NaN are therefore those of float32. A sum that overflows may be NaN where float32 gives infinity,
+and an x_lo below 1.2e-38 may be replaced by zero.
 """
 
 from __future__ import annotations
@@ -41,22 +41,23 @@ __all__ = [
     "split_is_faster",
     "summed",
 ]
-LARGEST = 2**31 - 1  # of the integers of cuBLAS
+LARGEST = 2**31 - 1  # the largest integer of cuBLAS
 # Tensor cores round their sums towards zero, so that the error grows with the number of large terms. After
-# this many the sum is rounded to nearest: one call of cuBLAS ends, and the next one adds to its result.
+# this number of terms the sum is rounded to nearest: one call of cuBLAS ends, and the next adds to its
+# result.
 TERMS = 512
 
 
 class Prepared(NamedTuple):
-    """What cuBLAS reads instead of a float32 matrix, or of several."""
+    """The array that cuBLAS reads instead of one float32 matrix or several."""
 
     matmul: MatmulName  # "bfloat16" or "tf32x3"
     data: Array  # uint16 or float32, C-contiguous
     by_columns: bool  # whether the lines are columns
     step: int  # elements from one line to the next
-    apart: int  # and from one matrix to the next, 0 if there is one
-    shape: Shape  # of the matrix itself
-    dtype: np.dtype = np.dtype(np.float32)  # and its dtype
+    apart: int  # elements from one matrix to the next, 0 if there is only one
+    shape: Shape  # of the float32 matrix
+    dtype: np.dtype = np.dtype(np.float32)  # of the float32 matrix
 
     @property
     def ndim(self) -> int:
@@ -65,7 +66,7 @@ class Prepared(NamedTuple):
 
 
 class Prepacked:
-    """A weight of many products in "tf32x3". The first one for which that is faster splits it.
+    """A weight of many products in "tf32x3". It is split at the first product for which that is faster.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ def unprepared(w: Array | Prepared | Prepacked) -> Array | None:
 
 
 def rounded(x: Array) -> Prepared:
-    """Round a float32 matrix, or several, to bfloat16, to nearest even; NaN stays NaN."""
+    """Round one float32 matrix or several to bfloat16, to nearest even; NaN remains NaN."""
     _, by_columns, step, apart = place(x, "x")
     rows, columns = x.shape[-2:]
     lines, length = (columns, rows) if by_columns else (rows, columns)
@@ -104,8 +105,8 @@ def rounded(x: Array) -> Prepared:
 def split(array: Array, name: str) -> Prepared:
     """The terms of a factor for "tf32x3"; ``name`` is "x" for the first factor and "w" for the second.
 
-    K and the distance between lines are rounded up to multiples of :func:`summed`'s, so that all lines are
-    aligned; the numbers in between are zero.
+    K and the distance between lines are rounded up, so that all lines are aligned. The elements in between
+    are zero.
     """
     _, by_columns, step, apart = place(array, name)
     rows, columns = array.shape[-2:]
@@ -125,7 +126,7 @@ def split(array: Array, name: str) -> Prepared:
 
 
 def summed(K: int) -> tuple[tuple[int, int], ...]:
-    """The parts of the sum over the terms of split factors, a call of cuBLAS each: start and length."""
+    """The parts of the sum over the terms of split factors, as start and length; one cuBLAS call per part."""
     K = _whole(K)
     first = min(K, TERMS)
     later = tuple((2 * K + start, min(TERMS, K - start)) for start in range(first, K, TERMS))
@@ -133,16 +134,16 @@ def summed(K: int) -> tuple[tuple[int, int], ...]:
 
 
 def _whole(size: int) -> int:
-    """The next multiple of four numbers, which have 16 bytes."""
+    """The size rounded up to a multiple of four numbers, which are 16 bytes."""
     return -(-size // 4) * 4
 
 
 # Estimates for an NVIDIA H100 and large products.
-_FLOAT32_RATE = 45e12  # operations a second in float32
-_TF32_RATE = 350e12  # and on tensor cores
-_BANDWIDTH = 3.2e12  # bytes a second
+_FLOAT32_RATE = 45e12  # operations per second in float32
+_TF32_RATE = 350e12  # operations per second on tensor cores
+_BANDWIDTH = 3.2e12  # bytes per second
 _LAUNCH = 3e-6  # seconds for a kernel within a graph
-_LEAST = 32  # of M, K and N
+_LEAST = 32  # minimum of M, K and N
 
 
 def split_is_faster(matrices: int, M: int, K: int, N: int, sizes: tuple[int, int], prepacked: bool) -> bool:
@@ -151,27 +152,27 @@ def split_is_faster(matrices: int, M: int, K: int, N: int, sizes: tuple[int, int
     Parameters
     ----------
     matrices, M, K, N : int
-        Of the product.
+        The sizes of the product, of which there are ``matrices``.
     sizes : (int, int)
-        Numbers of elements of the factors.
+        The numbers of elements of the factors.
     prepacked : bool
-        Whether the second one is a weight that is split only once.
+        Whether the second factor is a weight that is split only once.
     """
     if min(M, K, N) < _LEAST or 3 * _whole(max(M, K, N)) > LARGEST:
         return False
     operations = 2 * matrices * M * K * N
     saved = operations / _FLOAT32_RATE - 3 * operations / _TF32_RATE
-    # To split is to read 4 bytes and to write 12; then the product reads 12 instead of 4.
+    # For each element, splitting reads 4 bytes and writes 12; the product then reads 12 instead of 4.
     moved = 24 * sizes[0] + (8 if prepacked else 24) * sizes[1]
-    calls = len(summed(K)) - 1  # further ones, which read and write the result
+    calls = len(summed(K)) - 1  # calls after the first, each of which reads and writes the result
     spent = moved / _BANDWIDTH + (1 if prepacked else 2) * _LAUNCH
     return saved > spent + calls * (8 * matrices * M * N / _BANDWIDTH + _LAUNCH)
 
 
 def place(array: Array | Prepared, name: str) -> tuple[int, bool, int, int]:
-    """The layout of a matrix, or of several.
+    """The layout of one matrix or several.
 
-    Returns the pointer, whether the columns rather than the rows are contiguous, and the number of elements
+    Returns the pointer, whether the columns rather than the rows are contiguous, and the numbers of elements
     from one line to the next and from one matrix to the next.
     """
     if isinstance(array, Prepared):

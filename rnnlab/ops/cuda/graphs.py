@@ -1,10 +1,10 @@
-"""CUDA graphs: work that is captured once and launched again by one call of the host.
+"""CUDA graphs: work that is captured once and then launched by a single call of the host.
 
-Each launch of a graph runs the same kernels on the same memory. What differs between launches has to lie in
-that memory: the arrays that the work reads, which the caller fills, and the graph's parameters, which are the
+Each launch of a graph runs the same kernels on the same memory. Whatever differs between launches must be
+stored in that memory: the input arrays, which the caller fills, and the graph's parameters, which are the
 seeds of its masks and the numbers of its update rule. :func:`graph_seeds` and :func:`graph_numbers` register
-parameters while work is captured; :meth:`Graph.launch` sends new ones. Products have the precision that
-:mod:`rnnlab.ops.precision` says at the capture.
+parameters during the capture; :meth:`Graph.launch` sends new ones. Products have the precision of
+:mod:`rnnlab.ops.precision` at the time of the capture.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = [
     "uploaded",
 ]
 _CAPACITY = 4096  # parameters of 8 bytes
-AHEAD = 4  # launches that the host may be ahead of the device
+AHEAD = 4  # the number of launches that the host may be ahead of the device
 
 
 class Seed(int):
-    """A seed that lies on the device as well, in ``address`` (1,), where a graph replaces it."""
+    """A seed that is also stored on the device, in ``address`` (1,), where a graph replaces it."""
 
     address: Array
 
@@ -49,19 +49,19 @@ class Parameters:
     Attributes
     ----------
     constants : list of array
-        What the work copied to the device during the capture: the same for each launch.
+        Arrays that the work copied to the device during the capture. They are the same for each launch.
     """
 
     def __init__(self) -> None:
         self.constants: list[Array] = []
         self._host = np.zeros(_CAPACITY, np.uint64)
         self._device = cp.zeros(_CAPACITY, np.uint64)
-        self._pinned = [_Pinned(_CAPACITY) for _ in range(AHEAD)]  # used in turns
+        self._pinned = [_Pinned(_CAPACITY) for _ in range(AHEAD)]  # used in turn
         self._sent = 0
         self._used = 0
-        self._seeds: list[int] = []  # their indices
+        self._seeds: list[int] = []  # indices of the seeds
         self._numbers: list[slice] = []
-        self._refilled: int | None = None  # how many of the numbers are new; None during the capture
+        self._refilled: int | None = None  # how many numbers have been replaced; None during the capture
 
     def seeds(self, seeds: Sequence[int]) -> list[Seed]:
         """Register seeds."""
@@ -76,7 +76,7 @@ class Parameters:
         return seed
 
     def numbers(self, numbers: Sequence[float]) -> Array | None:
-        """Register numbers and return them on the device; after the capture replace them and return None."""
+        """Register numbers and return them on the device; after the capture, replace them and return None."""
         if self._refilled is None:
             where = self._reserved(len(numbers))
             self._numbers.append(where)
@@ -115,7 +115,7 @@ class _Pinned:
         self._read = cp.cuda.Event(disable_timing=True)
 
     def send(self, x: np.ndarray, out: Array) -> None:
-        self._read.synchronize()  # the previous copy has read the memory
+        self._read.synchronize()  # wait until the previous copy has read the memory
         own, stream = self._words[: x.size], cp.cuda.get_current_stream()
         own[...] = x
         out.set(own, stream=stream)
@@ -144,14 +144,14 @@ def graph_seeds(seeds: Sequence[int]) -> Sequence[int]:
 
 
 def graph_numbers(numbers: Sequence[float]) -> Array | None:
-    """The numbers on the device, float64; None if they replace a graph's, whose kernels read them."""
+    """The numbers on the device, float64; None if they replace those of a graph."""
     if _thread.parameters is None:
         return cp.asarray(np.array(numbers, np.float64))
     return _thread.parameters.numbers(numbers)
 
 
 def uploaded(x: Any, dtype: Any = None) -> Array:
-    """NumPy's array on the device, C-contiguous; during a capture, a constant of the graph."""
+    """A NumPy array on the device, C-contiguous; during a capture, a constant of the graph."""
     if _thread.parameters is None:
         return cp.asarray(x, dtype, order="C")
     with cp.cuda.using_allocator(cp.get_default_memory_pool().malloc):
@@ -161,15 +161,15 @@ def uploaded(x: Any, dtype: Any = None) -> Array:
 
 
 def copied(x: np.ndarray, device: Any) -> Array:
-    """Copy to a device through pinned memory on a stream for copies, and wait for this copy alone."""
+    """Copy to a device through pinned memory on a stream for copies, and wait for this copy only."""
     with device, _copying(device.id) as stream:
-        copy = cp.asarray(x, order="C")  # CuPy sends NumPy's arrays through pinned memory
+        copy = cp.asarray(x, order="C")  # CuPy copies NumPy arrays through pinned memory
         stream.synchronize()
     return copy
 
 
 def fetched(x: Array, computed: Any) -> np.ndarray:
-    """Copy to the host on a stream for copies, once an event is over, and wait for this copy alone."""
+    """Copy to the host on a stream for copies, after the event ``computed``, and wait for this copy only."""
     with cp.cuda.Device(x.device.id):
         stream = _copying(x.device.id)
         stream.wait_event(computed)
@@ -184,18 +184,18 @@ def _copying(device: int) -> Any:
 
 
 class GraphMemory:
-    """Memory shared by graphs that never run at the same time, and the stream that they are captured on.
+    """Memory shared by graphs that never run at the same time, and the stream on which they are captured.
 
-    What one of them leaves there lasts until another is launched. A pool separates its memory by stream, so
-    that graphs share memory by sharing the stream.
+    The results of one graph last until another is launched. A pool separates its memory by stream, so graphs
+    share memory by sharing the stream.
     """
 
     def __init__(self) -> None:
         self.stream = cp.cuda.Stream(non_blocking=True)
         self.pool = cp.cuda.MemoryPool(_allocated)
-        self.pool.set_limit(size=0)  # none: a pool at its limit frees what graphs use
+        self.pool.set_limit(size=0)  # no limit, because a pool at its limit frees memory that graphs use
         device = cp.cuda.runtime.getDevice()
-        weakref.finalize(self, _free, self.pool, device).atexit = False  # CuPy's pools do not do so
+        weakref.finalize(self, _free, self.pool, device).atexit = False  # CuPy's pools do not free themselves
 
 
 def _free(pool: Any, device: int) -> None:
@@ -204,7 +204,7 @@ def _free(pool: Any, device: int) -> None:
 
 
 def _allocated(size: int) -> Any:
-    """Device memory; without any left, an error that makes no pool free what graphs use."""
+    """Device memory. If there is none left, the error does not make a pool free memory that graphs use."""
     try:
         return cp.cuda.MemoryPointer(cp.cuda.Memory(size), 0)
     except cp.cuda.runtime.CUDARuntimeError as error:
@@ -218,23 +218,23 @@ class Graph:
     Parameters
     ----------
     work : callable
-        Launches kernels on the device and waits for nothing. It has run before, so that all kernels are
-        compiled. It is called once here, which records it without running it. Arrays from before the capture
-        that it reads or writes must live as long as the graph.
+        Launches kernels on the device without waiting. It must have run before, so that all kernels are
+        compiled. It is called once here, which records it without running it. Existing arrays that it reads
+        or writes must live as long as the graph.
     memory : GraphMemory
-        Where arrays that the work makes are allocated.
+        The memory in which arrays created by the work are allocated.
     """
 
     def __init__(self, work: Callable[[], None], memory: GraphMemory) -> None:
         self._memory, self._parameters, stream = memory, Parameters(), memory.stream
         cp.cuda.get_current_stream().synchronize()
-        cp.get_default_memory_pool().free_all_blocks()  # what the uncaptured run of the work allocated
+        cp.get_default_memory_pool().free_all_blocks()  # memory of the earlier run of the work
         with stream, _registering(self._parameters), cp.cuda.using_allocator(memory.pool.malloc):
             stream.begin_capture()
             try:
                 work()
             except BaseException:
-                with suppress(Exception):  # a capture that was broken off raises as well
+                with suppress(Exception):  # ending a failed capture raises, too
                     stream.end_capture()
                 raise
             self._graph = stream.end_capture()
@@ -247,9 +247,9 @@ class Graph:
         Parameters
         ----------
         rng : Generator
-            Where the seeds are drawn, as the work would draw them.
+            Draws the seeds, in the order in which the work would draw them.
         update : callable
-            Calls the update rule of the work, whose numbers become parameters; nothing is updated by it.
+            Calls the update rule of the work. Its numbers become parameters; the call itself updates nothing.
         """
         if not self._fresh:
             self._parameters.refill(rng, update)

@@ -1,4 +1,4 @@
-"""Launches of the kernels in ``kernels/*.cu``, compiled for each dtype at its first use.
+"""Launches of the kernels in ``kernels/*.cu``, which are compiled for each dtype at its first use.
 
 CuPy caches the compiled kernels on disk.
 """
@@ -30,11 +30,11 @@ __all__ = [
     "stride",
 ]
 NULL = np.uint64(0)  # a null pointer: CuPy 13.3 passes None as 0xffffffffffffffff (cupy issue 9046)
-THREADS = 256  # of a block
-_BLOCKS = 4096  # of a grid at most: threads loop over further elements
+THREADS = 256  # threads of a block
+_BLOCKS = 4096  # maximum blocks of a grid; threads loop over further elements
 WARP = 32
-_SHARED = 48 * 1024  # bytes of shared memory that a block has without asking
-_INTEGERS = {"Size": np.int64, "Seed": np.uint64, "unsigned": np.uint32}  # of parameters
+_SHARED = 48 * 1024  # bytes of shared memory that a block has by default
+_INTEGERS = {"Size": np.int64, "Seed": np.uint64, "unsigned": np.uint32}  # integer types of parameters
 
 
 _compiled: list[str] = []  # dtypes of the kernels in FILES
@@ -61,7 +61,7 @@ def _kernel(name: str, dtype: str, constants: tuple[str, ...] = ()) -> Any:
 
 @functools.cache
 def _conversions(name: str, dtype: str) -> tuple[Callable[[Any], Any], ...]:
-    """What makes of each argument the number that the kernel reads: CuPy passes on the bytes that it gets."""
+    """The conversion of each argument to the type that the kernel declares. CuPy passes bytes unconverted."""
     return tuple(_conversion(name, kind, dtype) for kind in kernel_parameters()[name])
 
 
@@ -80,7 +80,7 @@ def _conversion(name: str, kind: str, dtype: str) -> Callable[[Any], Any]:
 
 @functools.cache
 def _allow_shared(name: str, dtype: str, constants: tuple[str, ...], device: int) -> int:
-    """Let the blocks of a kernel have all the shared memory that there is, for all threads at once."""
+    """Allow the blocks of a kernel to use all shared memory of the device; return its size in bytes."""
     kernel = _kernel(name, dtype, constants)
     most = cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"] - kernel.shared_size_bytes
     kernel.max_dynamic_shared_size_bytes = most
@@ -89,7 +89,7 @@ def _allow_shared(name: str, dtype: str, constants: tuple[str, ...], device: int
 
 @functools.cache
 def _most_blocks(name: str, dtype: str, threads: int, shared: int, device: int) -> int:
-    """How many blocks of a kernel run at once."""
+    """The maximum number of blocks of a kernel that run at the same time."""
     kernel = _kernel(name, dtype).kernel
     each = cp.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.ptr, threads, shared)
     return each * cp.cuda.Device(device).attributes["MultiProcessorCount"]
@@ -110,26 +110,26 @@ def launch(
     Parameters
     ----------
     name : str
-        Of the kernel.
+        The name of the kernel.
     dtype : dtype
-        What the kernels' REAL stands for, float32 or float64.
+        The kernel's type REAL, float32 or float64.
     blocks, threads : int
-        Of the grid, and of each block.
+        The numbers of blocks in the grid and of threads in a block.
     arguments : tuple
-        Numbers become those of the types that the kernel declares; :data:`NULL` for an array that is left
-        out.
+        Numbers are converted to the types that the kernel declares. :data:`NULL` stands for an array that is
+        left out.
     shared : int
         Bytes of dynamic shared memory per block.
     cooperative : bool
-        All blocks run at once, as a GRID_KERNEL requires.
+        Whether all blocks must run at the same time, as a GRID_KERNEL requires.
     constants : tuple of str
-        Definitions for the compiler, of a kernel in :data:`~rnnlab.ops.cuda_source.SEQUENCES`.
+        Definitions for the compiler, for a kernel in :data:`~rnnlab.ops.cuda_source.SEQUENCES`.
 
     Raises
     ------
     RuntimeError
-        If the first array is on another device than the one in use, or a cooperative launch has more blocks
-        than run at once.
+        If the first array is not on the device in use, or a cooperative launch has more blocks than can run
+        at the same time.
     ValueError
         If a block needs more shared memory than the device has.
     """
@@ -145,10 +145,10 @@ def launch(
         kernel((blocks,), (threads,), values, shared_mem=shared)
         return
     most = _most_blocks(name, kind, threads, shared, device)
-    if blocks > most:  # CuPy would launch fewer, which would wait for the others
+    if blocks > most:  # CuPy would launch fewer blocks, which would wait for the others forever
         raise RuntimeError(f"{name}: {blocks} blocks, of which {most} run at once")
-    # The flag is set at the launch alone. A module that is compiled with enable_cooperative_groups is linked
-    # to libcudadevrt, which pip's CuPy lacks, and which a kernel without cooperative_groups.h does not need.
+    # The flag is set at the launch only. Compiling with enable_cooperative_groups would link the module to
+    # libcudadevrt, which pip's CuPy lacks and which a kernel without cooperative_groups.h does not need.
     kernel.kernel((blocks,), (threads,), values, shared_mem=shared, enable_cooperative_groups=True)
 
 
@@ -185,7 +185,7 @@ def by_rows(
     workspace: int = 0,
     most: int = THREADS,
 ) -> None:
-    """Launch a kernel with a block for each row, with threads for the columns, at most ``most``.
+    """Launch a kernel with a block for each row and threads for its columns, at most ``most`` threads.
 
     ``workspace`` counts elements of shared memory, in addition to one per warp.
     """
@@ -196,7 +196,7 @@ def by_rows(
 
 
 def check_contiguous(*arrays: Array) -> None:
-    """Raise ValueError if an array is not C-contiguous; :data:`NULL` is no array."""
+    """Raise ValueError if an array is not C-contiguous; :data:`NULL` is not an array."""
     for array in arrays:
         if array is not NULL and not array.flags.c_contiguous:
             raise InputError(f"expected a C-contiguous array, got strides {array.strides}")

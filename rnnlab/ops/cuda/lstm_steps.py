@@ -1,4 +1,4 @@
-"""The steps of a chunk of an LSTM on CuPy: in one launch where that is chosen, else step by step."""
+"""The steps of a chunk of an LSTM on CuPy, in one launch or step by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maximum over the vectors of a set, and the multi-label margin loss, on CuPy."""
+"""The maximum over a set of vectors, and the multi-label margin loss, on CuPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dropout and zoneout on CuPy, the masks of :mod:`rnnlab.ops.numpy.masks` bit for bit."""
+"""Dropout and zoneout on CuPy, with masks that are bitwise equal to :mod:`rnnlab.ops.numpy.masks`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
 
 
 def mask_arguments(masks: StepMasks, zoneouts: int, drops: bool) -> tuple[Any, ...]:
-    """A step's masks as kernels take them: of the first ``zoneouts`` states, then dropout if it ``drops``."""
+    """A step's masks as arguments of a kernel: of ``zoneouts`` states, and of dropout if it ``drops``."""
     seeds = [_seed(seed) for seed in masks.seeds] if masks.seeds else [_NO_SEED] * 3
     drawn = masks.seeds is not None
     arguments: list[Any] = [masks.start]
@@ -53,7 +53,7 @@ def mask_arguments(masks: StepMasks, zoneouts: int, drops: bool) -> tuple[Any, .
 
 
 def _contiguous(out: Array) -> Array:
-    """The array that a kernel writes: ``out``, or one that is copied there afterwards."""
+    """The array that a kernel writes: ``out``, or a temporary one that is copied to ``out`` afterwards."""
     return out if out.flags.c_contiguous else cp.empty(out.shape, out.dtype)
 
 
@@ -62,5 +62,5 @@ def _limit(p: float) -> int:
 
 
 def _seed(seed: int) -> tuple[int, Any]:
-    """The seed as a number, and where a graph has it on the device."""
+    """The seed as a number, and its address on the device if a graph replaces it."""
     return seed, getattr(seed, "address", NULL)

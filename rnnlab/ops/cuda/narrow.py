@@ -1,8 +1,8 @@
-"""Products with a matrix of few columns, such as inputs of one pixel a step.
+"""Products with a matrix of few columns, such as inputs of one pixel per step.
 
-cuBLAS divides a product among blocks by the tiles of its result, which here has few rows or few columns.
-These kernels read the large matrix once, by all multiprocessors. Each function returns whether it did the
-work: it leaves other shapes, and arguments that do not match, to cuBLAS.
+cuBLAS divides a product among blocks by the tiles of its result, which here has few rows or few columns. In
+these kernels all multiprocessors share the large matrix and read it once. Each function returns whether it
+has done the work; other shapes, and arguments that do not match, are left to cuBLAS.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from rnnlab.ops.precision import products_precision
 from rnnlab.types import Array
 
 __all__ = ["add_gradients", "affine_into", "matmul_into"]
-NARROW = 4  # columns at most, as in narrow.cu
-SLABS = 256  # of rows, each with a sum of its own, as in narrow.cu
-LARGE = 1 << 20  # elements from which these kernels are used instead of a product
-_BLOCKS = 2048  # of a grid at most: they loop over further rows
+NARROW = 4  # maximum number of columns, as in narrow.cu
+SLABS = 256  # number of slabs of rows, each with its own sum, as in narrow.cu
+LARGE = 1 << 20  # minimum number of elements for which these kernels are used
+_BLOCKS = 2048  # maximum blocks of a grid; they loop over further rows
 
 
 def affine_into(x: Array, w: Any, b: Array, out: Array) -> bool:
@@ -54,7 +54,7 @@ def add_gradients(x: Array, dout: Array, dW: Array, db: Array) -> bool:
     (rows, G), D = dout.shape, x.shape[1]
     if db.shape != (G,) or not _contiguous(dout, dW, db):
         return False
-    slabs = cp.empty((SLABS, (D + 1) * G), dout.dtype)  # of each, the gradient of W, then that of b
+    slabs = cp.empty((SLABS, (D + 1) * G), dout.dtype)  # for each slab the gradient of W, then that of b
     arguments = dout, slabs, x, rows, D, G, *_steps(dout), *_steps(x)
     launch("narrow_gradients", dout.dtype, SLABS, _threads(dout, 2 * THREADS), arguments)
     add_sums(slabs[:, : D * G], dW.reshape(-1))
@@ -71,7 +71,7 @@ def _matrices(*arrays: Any) -> bool:
 
 
 def _contiguous(like: Array, *arrays: Any) -> bool:
-    """Whether these are contiguous, on a device, and of a dtype."""
+    """Whether these are contiguous and on the device and of the dtype of ``like``."""
     return all(
         isinstance(each, cp.ndarray) and each.dtype == like.dtype and each.flags.c_contiguous
         for each in arrays
@@ -91,7 +91,7 @@ def _by_rows(*arrays: Array) -> bool:
 
 
 def _threads(x: Array, most: int) -> int:
-    """Threads of a block, one for each column if there are not more than ``most``."""
+    """The number of threads of a block: one for each column, at most ``most``."""
     return min(-(-x.shape[1] // WARP) * WARP, most)
 
 

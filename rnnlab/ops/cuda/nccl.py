@@ -1,8 +1,8 @@
 """Sums over the GPUs of several processes, from GPU to GPU through NCCL, in the order of the ranks.
 
-Rank r receives the r-th piece of every rank's array, adds the pieces in order, and sends the total to all. So
-the sum is the same bits as in the memory of the hosts. NCCL's own sum adds in an order that depends on how
-the GPUs are connected.
+Rank r receives the r-th piece of every rank's array, adds the pieces in order, and sends the total to all.
+The sum is therefore bitwise equal to a sum in host memory. NCCL's own sum adds in an order that depends on
+how the GPUs are connected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["NCCLSum", "new_identity", "place"]
 
 
 def place() -> tuple[str, str] | None:
-    """The machine and its GPU that are in use, for which NCCL allows one rank; None without NCCL."""
+    """The machine and the GPU in use, for each pair of which NCCL allows one rank; None without NCCL."""
     try:
         available = _nccl().available
     except (AttributeError, ImportError):
@@ -30,12 +30,12 @@ def place() -> tuple[str, str] | None:
 
 
 def new_identity() -> Any:
-    """What one rank makes, and all ranks of a job pass to :class:`NCCLSum`."""
+    """An identifier that one rank creates and all ranks of a job pass to :class:`NCCLSum`."""
     return _nccl().get_unique_id()
 
 
 class NCCLSum:
-    """Sums arrays of the ranks; all of them make it, and call it, at the same time.
+    """Sums arrays over the ranks. All ranks must create it, and call it, together.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class NCCLSum:
         self._communicator = _nccl().NcclCommunicator(size, identity, rank)
 
     def __call__(self, array: Array) -> None:
-        """Replace an array (P,), float32 or float64, by the sum of all ranks' arrays, and wait for that."""
+        """Replace an array (P,), float32 or float64, by the sum of all ranks' arrays, and wait for it."""
         bounds = [rank * array.size // self._size for rank in range(self._size + 1)]
         parts = [array[start:stop] for start, stop in pairwise(bounds)]
         own = parts[self._rank]
@@ -64,7 +64,7 @@ class NCCLSum:
         cp.cuda.get_current_stream().synchronize()
 
     def _exchange(self, sent: Callable[[int], Array], received: Callable[[int], Array]) -> None:
-        """Send an array to each other rank and receive one from it, all at once."""
+        """Send an array to every other rank and receive one from it, all at the same time."""
         nccl, stream = _nccl(), cp.cuda.get_current_stream().ptr
         kinds = {np.dtype(np.float32): nccl.NCCL_FLOAT32, np.dtype(np.float64): nccl.NCCL_FLOAT64}
         nccl.groupStart()

@@ -1,7 +1,7 @@
 """Update rules over flat arrays on CuPy.
 
-The hyperparameters and ``scale`` lie on the device, so that a graph can replace them. ``scale`` may be an
-array () of float64 that was computed there. While it is not finite, nothing is updated.
+The hyperparameters and ``scale`` are stored on the device, so that a graph can replace them. ``scale`` may be
+an array () of float64 that was computed there. If it is not finite, nothing is updated.
 """
 
 from __future__ import annotations

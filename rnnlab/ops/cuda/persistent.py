@@ -1,6 +1,6 @@
-"""All steps of an LSTM in one launch, if its recurrent weight fits on the chip.
+"""All steps of an LSTM in one launch, if its recurrent weight fits into on-chip memory.
 
-Step by step, a sequence takes several launches a step, each of which reads the recurrent weight again. One
+Step by step, a sequence needs several launches per step, which read the recurrent weight each time. A single
 launch keeps the weight on the chip for all steps of a chunk (persistent RNNs, Diamos et al. 2016), in one of
 two ways:
 
@@ -8,10 +8,11 @@ two ways:
 - units in a block: it holds its share of the weight in shared memory, with a barrier of the blocks that work
   on the same rows after each step: ``lstm_steps_forward`` and ``_backward`` in ``lstm_steps.cu``.
 
-The environment variable RNNLAB_PERSISTENT asks for one of them: "0" for steps one by one, "1" for one launch
-wherever it fits, "block" for whole sequences in a block alone and "grid" for barriers alone, each wherever it
-fits. Unset, :data:`FASTER_IN_BLOCKS` and :data:`FASTER` decide. Products in bfloat16 are always computed step
-by step. One launch does not round the factors of products to TensorFloat-32, nor does it split them.
+The environment variable RNNLAB_PERSISTENT selects one of them: "0" launches each step separately; "1" uses a
+single launch wherever the weight fits; "block" uses only whole sequences in a block, and "grid" only
+barriers, each wherever the weight fits. If it is unset, :data:`FASTER_IN_BLOCKS` and :data:`FASTER` decide.
+Products in bfloat16 are always computed step by step. A single launch neither rounds the factors of products
+to TensorFloat-32 nor splits them.
 """
 
 from __future__ import annotations
@@ -35,32 +36,32 @@ from rnnlab.ops.steps import StepInputs, Steps, check_steps
 from rnnlab.types import Array
 
 __all__ = ["FASTER", "FASTER_IN_BLOCKS", "Layout", "layout_for", "lstm_in_one_launch"]
-# Where whole sequences in a block are used: the most rows for each multiprocessor, and the most hidden units.
-# Nowhere, until ``python -m benchmarks persistent`` has measured them on a GPU.
+# Where whole sequences in a block are used: the maximum rows per multiprocessor, and the maximum hidden
+# units. Empty until ``python -m benchmarks persistent`` has measured them on a GPU.
 FASTER_IN_BLOCKS: dict[str, tuple[int, int]] = {}
-# Where barriers are used otherwise: the least and the most rows, and the most hidden units, as measured on an
+# Where barriers are used otherwise: minimum and maximum rows, and maximum hidden units, as measured on an
 # NVIDIA H100 by ``python -m benchmarks persistent``; float64 was not measured.
 FASTER: dict[str, tuple[tuple[int, int, int], ...]] = {
     "float32": ((2, 16, 1024), (2, 64, 512), (1, 128, 256), (1, 256, 128))
 }
 
 # Constants to tune on a device.
-THREADS = 512  # of a block at most: GRID_THREADS of common.cu, which bounds the registers of a thread
-SPLITS = 32  # of a sum over k at most: a thread adds their results in order
-READ = {False: 4, True: 16}  # the cost of a read, forward and backward, relative to that of a unit of a row
+THREADS = 512  # maximum threads of a block: GRID_THREADS of common.cu, which bounds a thread's registers
+SPLITS = 32  # maximum splits of a sum over k; one thread adds their results in order
+READ = {False: 4, True: 16}  # cost of a read, forward and backward, relative to that of one unit of one row
 TILE = 4  # rows that a thread works on at once: ROWS of lstm_steps.cu
-COUNTER_STRIDE = 32  # words from the counter of one part's barriers to the next part's: as in lstm_steps.cu
+COUNTER_STRIDE = 32  # words between the barrier counters of two parts, as in lstm_steps.cu
 
 
 class Layout(NamedTuple):
     """How the work is divided among blocks."""
 
-    units: int  # of a block
-    parts: int  # of the rows: a block has every parts-th row
-    rows: int  # that a block works on at a time, a multiple of TILE
-    splits: int  # of each sum
+    units: int  # units of a block
+    parts: int  # parts of the rows: a block has every parts-th row
+    rows: int  # rows that a block works on at a time, a multiple of TILE
+    splits: int  # splits of each sum
     blocks: int
-    threads: int  # of a block
+    threads: int  # threads of a block
     shared: int  # bytes of shared memory
 
 
@@ -69,9 +70,9 @@ def layout_for(
 ) -> Layout | None:
     """The layout of least cost, or None if the weight does not fit.
 
-    There is at most one block per multiprocessor, so that all run at once. The more units a block has, the
-    fewer blocks share a row, the more parts the rows are divided into, and the less a block reads of the
-    others' results; the fewer units it has, the more shared memory is left for splitting sums.
+    There is at most one block per multiprocessor, so that all blocks run at the same time. With more units
+    per block, fewer blocks share a row, the rows are divided into more parts, and a block reads fewer results
+    of other blocks. With fewer units per block, more shared memory is left for splitting sums.
 
     Parameters
     ----------
@@ -80,13 +81,13 @@ def layout_for(
     itemsize : int
         Bytes of an element.
     multiprocessors, shared : int
-        Of the device: their number, and the bytes of shared memory that a block may have.
+        The device's number of multiprocessors, and the bytes of shared memory that a block may have.
     backward : bool
         Whether the layout is for the backward.
     """
     best, least = None, float("inf")
     several = 4 if backward else 1  # a thread has four gates of a unit, or four units
-    quads = -(-(4 * H if backward else H) // 4)  # of the elements that a sum runs over
+    quads = -(-(4 * H if backward else H) // 4)  # groups of four terms in a sum
     for units in range(several, THREADS // TILE + 1, several):
         columns = units // several
         groups = -(-H // units)
@@ -101,7 +102,7 @@ def layout_for(
             needed = 4 * columns * (weight + TILE * splits * together) * itemsize
             if needed > shared:
                 continue
-            multiplying = columns * together * splits  # threads; half of THREADS hide nearly all latencies
+            multiplying = columns * together * splits  # threads; THREADS / 2 hide nearly all latencies
             cost = tiles * (units * max(1.0, THREADS / 2 / multiplying) + READ[backward])
             if cost < least:
                 threads = -(-max(multiplying, TILE * together * units) // WARP) * WARP
@@ -114,7 +115,7 @@ def layout_for(
 def lstm_in_one_launch(
     step_by_step: Callable[..., None], step_by_step_backward: Callable[..., None]
 ) -> tuple[Callable[..., None], Callable[..., None]]:
-    """``lstm_steps_forward`` and ``lstm_steps_backward``, by these two where one launch is not chosen."""
+    """``lstm_steps_forward`` and ``lstm_steps_backward`` in one launch, or by the given two step by step."""
 
     @functools.wraps(step_by_step)
     def lstm_steps_forward(
@@ -189,9 +190,10 @@ _asked()  # an invalid value is reported at import
 def _check(
     function: str, steps: Steps, weight: Any, shape: tuple[int, int], **arrays: tuple[Array, str, int]
 ) -> None:
-    """Check the arrays, which one launch reads and writes by the steps and H alone.
+    """Check the arrays, because one launch accesses them according to the steps and H only.
 
-    ``arrays`` are each with what it has a row for and its number of columns; ``shape`` is the weight's.
+    ``arrays`` maps a name to an array, the kind of its rows, and its number of columns; ``shape`` is the
+    weight's.
     """
     check_steps(function, steps)
     if not steps:
@@ -217,7 +219,7 @@ def _check(
 
 
 def _choose(steps: Steps, states: Array, weight: Array | None, backward: bool) -> WholeLayout | Layout | None:
-    """The layout of one launch, or None to go step by step."""
+    """The layout of one launch, or None to run step by step."""
     asked = _asked()
     H = states.shape[1]
     if asked == "0" or not steps or not H or weight is None:

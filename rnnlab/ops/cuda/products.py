@@ -1,4 +1,4 @@
-"""Matrix products by cuBLAS, narrow ones by kernels of our own, and sums of columns."""
+"""Matrix products by cuBLAS, narrow products by custom kernels, and column sums."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
 
 
 def prepacked(w: Array) -> Array | factors.Prepared | factors.Prepacked:
-    # Where products are computed in bfloat16, the weight is rounded once; in tf32x3, it is split once.
+    # For products in bfloat16 the weight is rounded once; for those in tf32x3 it is split once.
     if w.dtype != np.float32:
         return w
     precision = products_precision()

@@ -1,4 +1,4 @@
-"""What a solver uses on a GPU alone: a log on the device, graphs of whole steps, batches in use, and NCCL."""
+"""Functions that a solver needs on a GPU only: a log on the device, graphs, batches in use, and NCCL."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from rnnlab.types import Array
 __all__ = ["GradientLog", "Graph", "GraphMemory", "InUse", "NCCLSum", "new_identity", "place"]
 
 
-_TERMS = 8  # the most names in a log
+_TERMS = 8  # maximum number of names in a log
 
 
 class GradientLog:
     """Losses, their terms and norms of gradients, which stay on the device until they are read.
 
-    An iteration whose loss or norm is not finite updates nothing, nor does any later one until the log is
-    read. A norm above 1e154, possible in float64 only, counts as not finite, since its square overflows.
+    If the loss or the norm of an iteration is not finite, neither this iteration nor any later one updates
+    the parameters until the log is read. A norm above 1e154, which is possible in float64 only, counts as not
+    finite, because its square overflows.
 
     Parameters
     ----------
     rows : int
         The largest number of iterations between two calls of :meth:`read`.
     most : float, optional
-        The norm that larger gradients are scaled down to; none are if left out.
+        The norm to which larger gradients are scaled down; by default none are.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class GradientLog:
         self._log, self._state = cp.zeros((rows, 2 + _TERMS)), cp.zeros(2, np.int64)
         self._scale, self._loss, self._terms = cp.ones(1), cp.zeros(1), cp.zeros(_TERMS)
         self.loss = self._loss.reshape(())
-        self._columns: dict[str, int] = {}  # of the terms seen so far
+        self._columns: dict[str, int] = {}  # column of each term so far
 
     def look(
         self,
@@ -65,9 +66,9 @@ class GradientLog:
         gradient : array ()
             The sum of squares of the gradient.
         clipped : array (), optional
-            The same after clipping by value, if there was any.
+            The sum of squares after clipping by value, if the gradient was clipped.
         terms : mapping of str to float, or to an array () on the device
-            Terms of the loss by name, not all of them in each iteration. A log has at most 8 names.
+            Terms of the loss by name. An iteration need not have all of them. A log has at most 8 names.
 
         Raises
         ------
@@ -106,11 +107,11 @@ class GradientLog:
 
 
 class InUse:
-    """Holds the arrays that launched work reads, until it is done.
+    """Keeps the arrays that launched work reads alive until the work is done.
 
-    A prefetched batch is copied on another stream than the work's. Without a reference to it, the pool would
-    give its memory to the next copy, which does not wait for the work. The host waits when the device is
-    ``most`` pieces of work behind.
+    A prefetched batch is copied on a stream of its own. Without a reference to it, the pool would give its
+    memory to the next copy, which does not wait for the work. The host waits when the device is ``most``
+    pieces of work behind.
     """
 
     def __init__(self, most: int = AHEAD) -> None:
@@ -118,7 +119,7 @@ class InUse:
         self._most = most
 
     def hold(self, things: Any) -> None:
-        """Hold what the work launched last reads."""
+        """Keep the arrays that the last launched work reads."""
         while self._held and self._held[0][1].done:
             self._held.popleft()
         if len(self._held) >= self._most:

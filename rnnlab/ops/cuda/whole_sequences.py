@@ -1,8 +1,8 @@
-"""All steps of an LSTM in one launch, whole sequences in a block, if one multiprocessor holds the weight.
+"""All steps of an LSTM in one launch, with whole sequences in a block, if the weight fits one multiprocessor.
 
 A block holds the whole weight in registers and shared memory, and computes everything that its sequences read
-at their next step. So blocks do not wait for each other, and there may be any number of them:
-``lstm_sequences_forward`` and ``_backward`` in ``lstm_sequences.cu``, compiled for each layout.
+at their next step. Blocks therefore do not wait for each other, and there may be any number of them. The
+kernels are ``lstm_sequences_forward`` and ``_backward`` in ``lstm_sequences.cu``, compiled for each layout.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from rnnlab.types import Array
 
 __all__ = ["WholeLayout", "backward", "forward", "indexable", "limits", "whole_layout_for", "whole_layout_on"]
 
-THREADS = 256  # of a block at most: SEQUENCE_THREADS of lstm_sequences.cu
-COLUMNS = 8  # of a thread, as in lstm_sequences.cu
-SPLITS = {False: 4, True: 16}  # threads with the same columns, forward and backward, likewise
-# How many k's a thread has in registers, by the bytes of an element and the rows of a block: nearly as many
-# as compile without spilling. Constants to tune on a device.
+THREADS = 256  # maximum threads of a block: SEQUENCE_THREADS of lstm_sequences.cu
+COLUMNS = 8  # columns of a thread, as in lstm_sequences.cu
+SPLITS = {False: 4, True: 16}  # threads with the same columns, forward and backward, as in lstm_sequences.cu
+# The number of k's that a thread keeps in registers, by the bytes of an element and the rows of a block:
+# nearly as many as compile without spilling. Constants to tune on a device.
 HELD = {4: {1: 24, 2: 22, 4: 18}, 8: {1: 10, 2: 8, 4: 4}}
-_LARGEST = 2**31 - 1  # of the kernels' indices of rows
+_LARGEST = 2**31 - 1  # the largest row index of the kernels
 
 
 class WholeLayout(NamedTuple):
     """How the work is divided among blocks."""
 
     rows: int  # sequences of a block
-    quads: int  # of k in a thread
-    held: int  # k's in registers, the others are in shared memory
+    quads: int  # groups of four k's in a thread
+    held: int  # number of k's in registers; the others are in shared memory
     blocks: int
-    threads: int  # of a block
+    threads: int  # threads of a block
     shared: int  # bytes of shared memory
 
 
@@ -44,7 +44,8 @@ def whole_layout_for(
 ) -> WholeLayout | None:
     """The layout, or None if the weight does not fit.
 
-    A block has the fewest sequences with which all blocks run at once, at most 4 and at most as many as fit.
+    A block has the fewest sequences for which all blocks run at the same time, at most 4 and at most as many
+    as fit.
 
     Parameters
     ----------
@@ -53,11 +54,11 @@ def whole_layout_for(
     itemsize : int
         Bytes of an element.
     multiprocessors, shared : int
-        Of the device: their number, and the bytes of shared memory that a block may have.
+        The device's number of multiprocessors, and the bytes of shared memory that a block may have.
     backward : bool
         Whether the layout is for the backward.
     """
-    units = 2 * WARP // SPLITS[False]  # of a warp
+    units = 2 * WARP // SPLITS[False]  # units of a warp
     threads = -(-H // units) * WARP
     if not multiprocessors or threads > THREADS:
         return None
@@ -126,7 +127,7 @@ def _grid(layout: WholeLayout, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _numbers(steps: Steps, H: int, weight: Array) -> tuple[Any, ...]:
-    """The arguments after the arrays; steps of the same rows need no table."""
+    """The arguments after the arrays. Steps that all have the same rows need no table."""
     start, before, after, alive = steps.table[0].tolist()
     same = alive == int(steps.table[-1, 3])
     strides = (stride // weight.itemsize for stride in weight.strides)

@@ -1,6 +1,6 @@
-"""The primitives on NumPy arrays by kernels that numba compiles, matrix products among them.
+"""The primitives on NumPy arrays, including matrix products, by kernels that numba compiles.
 
-Importing this package needs the extra ``[fast]``, of which MKL, for x86-64 Linux only, may be missing.
+Importing this package needs the extra ``[fast]``. MKL, which is for x86-64 Linux only, may be missing.
 """
 
 from __future__ import annotations

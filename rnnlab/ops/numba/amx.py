@@ -2,8 +2,8 @@
 
 A tile register holds 16 lines of 64 bytes: 16 x 16 sums of float32, or 16 lines of 16 pairs of bfloat16. One
 instruction multiplies a tile of x, 16 rows by 16 pairs along k, with a tile of a panel, 16 pairs along k by
-16 columns, and adds the products to a tile of sums. The factors lie tile by tile, 1 KB each: lines that are
-a power of two apart would fall into the same few places of the first cache.
+16 columns, and adds the products to a tile of sums. The factors are stored tile by tile, 1 KB each, because
+lines whose distance is a power of two would compete for the same few sets of the first-level cache.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["AMX", "LINE", "ROWS", "TILE", "permitted", "release_tiles", "set_til
 
 AMX = bool(binding.get_host_cpu_features().get("amx-bf16"))
 LINE = 64  # bytes of a line of a tile
-_LINES = 16  # of a tile
+_LINES = 16  # lines of a tile
 TILE = _LINES * LINE  # bytes
-ROWS = 2 * _LINES  # of sums, at most
+ROWS = 2 * _LINES  # maximum rows of sums
 _PANEL_TILES = 4  # side by side in a panel
-_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18  # of Linux
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18  # constants of Linux
 
 
 def permitted() -> bool:
-    """Ask the system to let this process use AMX; whether it does, and the processor has AMX for bfloat16."""
+    """Request permission to use AMX; whether it is granted and the processor has AMX for bfloat16."""
     if not AMX or sys.platform != "linux":
         return False
     return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0
@@ -37,7 +37,7 @@ def permitted() -> bool:
 
 @intrinsic
 def set_tiles(context):
-    """Give all tile registers their full size. A thread does it before its first tile."""
+    """Give all tile registers their full size. Each thread calls it before its first tile."""
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
         palette = [1] + [0] * 15 + [LINE, 0] * 8 + [0] * 16 + [_LINES] * 8 + [0] * 8
@@ -51,7 +51,7 @@ def set_tiles(context):
 
 @intrinsic
 def release_tiles(context):
-    """Leave the tile registers empty, so that the system need not save them. A thread does it at the end."""
+    """Release the tile registers, so that the system need not save them. Each thread calls it at the end."""
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
         _call(b, "tilerelease")
@@ -64,10 +64,10 @@ def release_tiles(context):
 def sum_tiles(context, both, depth, x, x_step, w, first, first_step, out, out_step):
     """out = first + x w: 32 rows and columns if ``both``, else 16 rows and 64 columns.
 
-    x, w, first and out are addresses; ``depth`` counts tiles along k. The tiles of 16 rows of x lie one after
-    the other along k, those of the next 16 rows ``x_step`` bytes further. The tiles of a panel lie four by
-    four: 64 columns of 16 pairs, then of the next 16; w is in one. The other steps are the bytes from a row
-    to the next. ``first`` is 0 where the sums start at zero.
+    x, w, first and out are addresses; ``depth`` is the number of tiles along k. The tiles of 16 rows of x are
+    stored one after another along k, those of the next 16 rows ``x_step`` bytes further. The tiles of a panel
+    are stored in groups of four: 64 columns of 16 pairs, then of the next 16 pairs. w points into a panel.
+    The other steps are the bytes from one row to the next. ``first`` is 0 if the sums start at zero.
     """
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
@@ -87,9 +87,9 @@ def _add_up(
     b: ir.IRBuilder, down: list[int], across: list[int], depth: Any,
     x: Any, x_step: Any, w: Any, first: Any, first_step: Any, out: Any, out_step: Any,
 ) -> None:  # fmt: skip
-    """The sums of four tiles: their places from the top and from the left, counted in tiles."""
+    """The sums of four tiles, whose positions from the top and from the left are counted in tiles."""
     sums = [(row, column) for row in down for column in across]
-    of_x, of_w = 4, 4 + len(down)  # the first registers of the factors; those of sums are 0 to 3
+    of_x, of_w = 4, 4 + len(down)  # the first registers of the factors; the sums are in 0 to 3
     line = _int64(LINE)
 
     def place(address: Any, step: Any, row: int, column: int) -> Any:

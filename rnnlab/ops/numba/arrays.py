@@ -1,4 +1,4 @@
-"""Moving rows and clearing memory on all threads, where the arrays are large. NumPy uses one."""
+"""Moving rows and clearing memory on all threads if the arrays are large. NumPy uses only one thread."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The primitives of attention as kernels: one pass over a query's keys, and no array of (n, L, A).
+"""The primitives of attention as kernels: one pass over a query's keys, without an array (n, L, A).
 
-A query's scratch, a number for each slot and a row of the keys' size, stays in the cache. The backward
-computes the tanh again: reading it from memory would take as long.
+The scratch memory of a query, a number for each slot and a row of the keys' size, stays in the cache. The
+backward recomputes the tanh, because reading it from memory would take as long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum, tanh
 from rnnlab.ops.numba.parallel import share
 
-_PARALLEL_FROM = 1 << 12  # numbers in the queries or in the contexts, each of which meets all slots
+_PARALLEL_FROM = 1 << 12  # numbers in the queries or in the contexts; each is used once per slot
 
 
 @primitive
@@ -106,7 +106,7 @@ def attention_memory_gradient(part, parts, dcontext, weights, slots, dmemory):
 
 @inlined
 def _attend(scores, memory, slots, weights, context):
-    """Softmax over the slots that there are, whose scores are given, and the memory's sum."""
+    """The softmax of the given scores over the existing slots, and the weighted sum of the memory."""
     zero = scores.dtype.type(0)
     most, real = scores.dtype.type(-np.inf), 0
     for i in range(scores.size):
@@ -133,7 +133,7 @@ def _attend(scores, memory, slots, weights, context):
 
 @inlined
 def _scores_gradient(dcontext, memory, slots, weights, dscores):
-    """From the gradient of the weights, in ``dscores``, and of the context to that of the scores."""
+    """Turn the gradient of the weights, in ``dscores``, into that of the scores; add that of the context."""
     total = dcontext.dtype.type(0)
     for i in range(slots.size):
         if slots[i] >= 0:

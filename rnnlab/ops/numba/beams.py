@@ -1,4 +1,4 @@
-"""A step of beam search: NumPy's, with the compiled search for the largest scores."""
+"""A step of beam search: that of NumPy with the compiled search for the largest scores."""
 
 from __future__ import annotations
 

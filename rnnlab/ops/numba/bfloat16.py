@@ -1,9 +1,9 @@
 """Matrix products of float32 whose factors are rounded to bfloat16; sums are float32.
 
-Current processors multiply pairs of bfloat16 along k, a b + c d, faster than single float32: those with AMX
-by tiles of 16 x 16 pairs, AMD's with AVX512-BF16 by registers of 16 pairs. Pairs are 32 bits. The rows of x
-are rounded to rows of pairs, a weight to panels of pairs (:mod:`~rnnlab.ops.numba.gemm`), zeros beyond the
-last k, for up to 1,024 k at a time.
+Current processors multiply pairs of bfloat16 along k, a b + c d, faster than single float32 numbers:
+processors with AMX in tiles of 16 x 16 pairs, AMD's with AVX512-BF16 in registers of 16 pairs. A pair has 32
+bits. The rows of x are rounded to rows of pairs, and a weight to panels of pairs
+(:mod:`~rnnlab.ops.numba.gemm`), with zeros beyond the last k, for up to 1,024 k at a time.
 """
 
 from __future__ import annotations
@@ -58,30 +58,30 @@ __all__ = [
 ]
 
 INSTRUCTIONS = "AMX" if AMX else "AVX512-BF16"
-# Intel's processors with AVX512-BF16 multiply 16 pairs in two cycles, and 64 numbers of float32.
+# In two cycles, Intel's processors with AVX512-BF16 multiply 16 pairs, or 64 numbers of float32.
 _HALF_AS_FAST = ("cooperlake", "emeraldrapids", "graniterapids", "graniterapids-d", "sapphirerapids")
-PAYS = AMX or binding.get_host_cpu_name() not in _HALF_AS_FAST  # against products of float32
-_COLUMNS = 64  # of a panel
+PAYS = AMX or binding.get_host_cpu_name() not in _HALF_AS_FAST  # whether it is faster than float32
+_COLUMNS = 64  # columns of a panel
 _config: Any = numba.config
-_OTHER_TARGET = bool(_config.CPU_NAME or _config.CPU_FEATURES)  # than this processor
+_OTHER_TARGET = bool(_config.CPU_NAME or _config.CPU_FEATURES)  # whether numba targets another processor
 _HAS_PAIRS = bool(binding.get_host_cpu_features().get("avx512bf16")) and not _OTHER_TARGET
 VERSIONS = "f" if _HAS_PAIRS and 4 * _COLUMNS == registers.REGISTERS * VECTOR else ""
-ROWS = amx.ROWS if AMX else registers.ROWS  # of a tile; AMX is part of the name of a kernel in the cache
+ROWS = amx.ROWS if AMX else registers.ROWS  # rows of a tile; AMX is part of a kernel's name in the cache
 _BLOCK = 16  # lines and pairs that are rounded together; panels and rows have a multiple of it
 _DEPTH = 512  # pairs in a piece of a panel: 128 KB
-_TOGETHER = 4  # pieces that are multiplied by a block of rows before the next; the second cache holds both
-_ROW_BLOCK = 512  # rows in it
-_PARALLEL_FROM = 1 << 23  # multiplications, worth waking other threads
+_TOGETHER = 4  # pieces multiplied by one block of rows; the second-level cache holds both
+_ROW_BLOCK = 512  # rows in such a block
+_PARALLEL_FROM = 1 << 23  # multiplications for which it is worth waking other threads
 
 
 def rounds(dtype: np.dtype) -> bool:
-    """Whether factors of this dtype are rounded here and now."""
+    """Whether factors of this dtype are currently rounded."""
     return dtype == np.float32 and products_precision() == "bfloat16" and _usable()
 
 
 @functools.cache
 def missing() -> str:
-    """What is missing to multiply bfloat16; empty if nothing is."""
+    """Why bfloat16 cannot be multiplied here; empty if it can."""
     if _OTHER_TARGET:
         return "NUMBA_CPU_NAME or NUMBA_CPU_FEATURES is set"
     if not VERSIONS:
@@ -90,13 +90,13 @@ def missing() -> str:
 
 
 def declined() -> str:
-    """Why products are computed in float32 where bfloat16 is asked for; empty if they are in bfloat16."""
+    """Why products are computed in float32 although bfloat16 was asked for; empty if bfloat16 is used."""
     return missing() or ("" if PAYS else "this processor has no AMX, and without it float32 is faster")
 
 
 @functools.cache
 def _usable() -> bool:
-    """Whether bfloat16 is not declined, else say why, once; and whether the products are right."""
+    """Whether bfloat16 is used: if so, products are verified; if not, a warning gives the reason once."""
     if declined():
         warnings.warn(
             f"products are computed in float32, not bfloat16: {declined()}", RuntimeWarning, stacklevel=4
@@ -121,7 +121,7 @@ class RoundedPanels(Panels):
         raise InputTypeError("a prepacked weight in bfloat16 cannot be saved: prepack it again")
 
     def scratch(self, n: int, parts: int) -> Array:
-        """Memory for n rounded rows of x in each of some parts."""
+        """Memory for n rounded rows of x in each of the parts."""
         return empty((parts, _whole_tiles(n), self.panels.shape[1]), np.dtype(np.uint32))
 
     def _multiply(self, x: Array, first: Array | None, out: Array) -> None:
@@ -131,7 +131,7 @@ class RoundedPanels(Panels):
 
 
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
-    """out = first + x w, of arrays that :func:`~rnnlab.ops.numba.gemm.check` has checked."""
+    """out = first + x w, for arrays that :func:`~rnnlab.ops.numba.gemm.check` has checked."""
     (n, K), G = x.shape, w.shape[1]
     thin = min(n, K) < FEW or 2 * G < _COLUMNS
     if not plain(out) or (out.strides[1] != out.itemsize and not thin):
@@ -148,12 +148,12 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
 
 
 def _pairs(K: int) -> int:
-    """The number of pairs along k, with those of zeros."""
+    """The number of pairs along k, including pairs of zeros."""
     return -(-K // (2 * _BLOCK)) * _BLOCK
 
 
 def _whole_tiles(n: int) -> int:
-    """As many rows as whole tiles have."""
+    """The number of rows rounded up to whole tiles."""
     return -(-n // amx.ROWS) * amx.ROWS
 
 
@@ -201,7 +201,7 @@ def _multiply_piece_of_panels(part, parts, rows, k, depth, panels, first, first_
     dtypes=VERSIONS,
 )
 def _multiply(parts, x, rows, w, pieces, first, first_rows, out):
-    """The same of a weight that is not packed; each part packs into its own of the pieces."""
+    """The same for a weight that is not packed; each part packs into a piece of its own."""
     pairs = (x.shape[1] + 2 * _BLOCK - 1) // (2 * _BLOCK) * _BLOCK
     for k in range(0, pairs, _DEPTH):
         depth = min(_DEPTH, pairs - k)
@@ -310,7 +310,7 @@ def pairs_by_panels(rows, panels, part, parts, first_rows, edge, out, backwards)
 
 @inlined
 def rows_by_pairs(rows, more, piece, panel, row_part, row_parts, first, first_rows, edge, out):
-    """Add the rows of a part times a piece of a panel; if there is ``more``, to the result so far."""
+    """Multiply the rows of a part by a piece of a panel; with ``more``, add the products to the result."""
     if more:
         first, first_rows = out, out.shape[0]
     if AMX:
@@ -323,7 +323,7 @@ def rows_by_pairs(rows, more, piece, panel, row_part, row_parts, first, first_ro
 
 @inlined
 def _rows_by_tiles(rows, piece, panel, row_part, row_parts, first, first_rows, edge, out):
-    """The same by AMX. A half of the columns of a piece stays in the first cache for all rows."""
+    """The same by AMX. Half of the columns of a piece stay in the first-level cache for all rows."""
     itemsize, depth = out.itemsize, piece.shape[0] // _BLOCK
     tiles = (out.shape[0] + ROWS - 1) // ROWS
     first_step = first.strides[0] if first_rows > 1 else 0
@@ -358,7 +358,7 @@ def _rows_by_tiles(rows, piece, panel, row_part, row_parts, first, first_rows, e
 
 @phase
 def round_rows(part, parts, x, k, depth, rows):
-    """Round the numbers of a piece, in a part of the rows of x."""
+    """Round the numbers of a piece, in a part's rows of x."""
     spare, square = np.empty((_BLOCK, 2 * _BLOCK), x.dtype), np.empty((_BLOCK, _BLOCK), np.uint32)
     blocks = (x.shape[0] + _BLOCK - 1) // _BLOCK
     for block in share(blocks, part, parts):
@@ -384,8 +384,8 @@ def _round_panel(w, k, left, piece):
 def _round_block(m, top, left, spare, square, out, step, across):
     """Round 16 lines of 32 numbers of m (lines, K) to pairs at an address, zeros beyond the last k.
 
-    The pairs of a line are side by side; or, if ``across``, those of one k are, and the lines are columns.
-    What is in place of lines beyond the last is not defined.
+    The pairs of a line are stored side by side; with ``across``, the pairs of one k are, and the lines are
+    columns. The content of lines beyond the last is undefined.
     """
     lines, numbers = min(_BLOCK, m.shape[0] - top), min(2 * _BLOCK, m.shape[1] - left)
     at, down, right = m.ctypes.data + top * m.strides[0] + left * m.strides[1], m.strides[0], m.strides[1]

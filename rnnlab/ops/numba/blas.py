@@ -1,8 +1,8 @@
-"""NumPy's own BLAS for large products, where it is faster than the kernels.
+"""NumPy's own BLAS for large products, if it is faster than the kernels.
 
 Which is faster depends on the processor and on the BLAS of this NumPy: OpenBLAS, Apple's Accelerate or
-another. It is measured once and noted in a file beside the compiled kernels. So all processes choose the
-same, and a run that resumes gets the same bits.
+another. The answer is measured once and stored in a file next to the compiled kernels, so that all processes
+make the same choice and a run that resumes gives the same bits.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from rnnlab.ops.numba.memory import empty
 from rnnlab.types import Array
 
 __all__ = ["NumpyBlas", "is_faster"]
-_SIZES = 512, 512, 2048  # of the products that are measured
-_ROUNDS = 5  # the least time of each side counts
-_CLEARLY = 0.9  # of the kernels' time, below which BLAS is chosen
+_SIZES = 512, 512, 2048  # sizes of the measured products
+_ROUNDS = 5  # measurements, of which the shortest time counts
+_CLEARLY = 0.9  # BLAS is chosen if it takes less than this fraction of the kernels' time
 _FASTER, _SLOWER = "NumPy's BLAS is faster\n", "the kernels are faster\n"
 
 
@@ -32,7 +32,7 @@ class NumpyBlas:
     """Products by ``numpy.matmul``."""
 
     def covers(self, x: Array, w: Array, out: Array) -> bool:
-        """Whether it can multiply these: of one dtype."""
+        """Whether it can multiply these arrays: they must have the same dtype."""
         return x.dtype == w.dtype == out.dtype
 
     def multiply(self, x: Array, w: Array, out: Array, *, add: bool) -> None:
@@ -51,9 +51,9 @@ def is_faster(multiply: Callable[[Array, Array, Array], None], folder: str | Non
     multiply : callable
         The kernels' product, ``multiply(x, w, out)``.
     folder : str, optional
-        Where the answer is noted; without a folder it is always no.
+        Where the answer is stored. Without a folder the answer is always no.
     threads : int
-        Of the kernels.
+        The kernels' number of threads.
     """
     if folder is None:
         return False
@@ -84,11 +84,11 @@ def _read(path: Path) -> str:
 
 
 def _note(path: Path, answer: str) -> str:
-    """Write the answer, whole or not at all; return what is noted: another process may have been first."""
+    """Store the answer atomically, unless another process has stored one; return the stored answer."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent)
     except OSError:
-        return _SLOWER  # no process can note it, so all use the kernels
+        return _SLOWER  # no process can store it, so all use the kernels
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(answer)

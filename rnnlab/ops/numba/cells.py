@@ -1,7 +1,7 @@
-"""The recurrent cells' primitives as kernels: one pass over each row, which stays in the cache.
+"""The primitives of recurrent cells as kernels: one pass over each row, which stays in the cache.
 
-Each equation has its own loop: a loop vectorises only if the compiler can check, before it
-starts, that what it writes is none of what it reads, and it gives up beyond a few arrays.
+Each equation has its own loop. A loop vectorises only if the compiler can check beforehand that the arrays
+which it writes do not overlap those which it reads, and the compiler gives up beyond a few arrays.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from rnnlab.ops.numba.kernel import inlined, kernel, primitive
 from rnnlab.ops.numba.math import sigmoid, tanh
 from rnnlab.ops.numba.parallel import share
 
-_UNITS = 1 << 15  # of hidden state, from which a step takes some 50 microseconds, worth waking other threads
+_UNITS = 1 << 15  # hidden units for which a step takes some 50 microseconds, worth waking other threads
 
 
 @primitive
@@ -48,7 +48,7 @@ def lstm_forward(part, parts, gates, prev_c, c, tanh_c, h):
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
 def lstm_dropped_forward(part, parts, gates, mask, prev_c, c, tanh_c, h):
-    """c = f prev_c + i (mask g); h is the workspace of mask g until it is written."""
+    """c = f prev_c + i (mask g); h serves as workspace for mask g until it is written."""
     H = c.shape[1]
     for row in share(c.shape[0], part, parts):
         sigmoid_row(gates[row, : 3 * H])
@@ -60,13 +60,13 @@ def lstm_dropped_forward(part, parts, gates, mask, prev_c, c, tanh_c, h):
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def lstm_backward(part, parts, dh, dc, gates, prev_c, tanh_c, da):
-    """The equations are those of :mod:`rnnlab.layers.recurrent.lstm`; dc leaves as that of c_{t-1}."""
+    """The equations of :mod:`rnnlab.layers.recurrent.lstm`; dc becomes the gradient of c_{t-1}."""
     for row in share(dc.shape[0], part, parts):
         lstm_backward_row(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
 
 
 def lstm_backward_of_sum(dh, further, dc, gates, prev_c, tanh_c, da):
-    """:func:`lstm_backward` of dh + further; ``dh`` is scratch afterwards."""
+    """:func:`lstm_backward` for dh + further; ``dh`` is undefined afterwards."""
     dh += further
     lstm_backward(dh, dc, gates, prev_c, tanh_c, da)
 
@@ -74,7 +74,7 @@ def lstm_backward_of_sum(dh, further, dc, gates, prev_c, tanh_c, da):
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def lstm_dropped_backward(part, parts, dh, dc, gates, mask, prev_c, tanh_c, da):
-    """The same with di and dg times mask."""
+    """The same with di and dg multiplied by the mask."""
     H = dc.shape[1]
     for row in share(dc.shape[0], part, parts):
         lstm_backward_row(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])

@@ -9,7 +9,7 @@ from rnnlab.ops.numba.kernel import kernel, primitive
 from rnnlab.ops.numba.parallel import share
 from rnnlab.types import Array
 
-_COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
+_COLUMNS = 64  # columns of word vectors for one thread: 256 bytes in float32
 
 
 @primitive
@@ -24,7 +24,7 @@ def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
     parallel_from=1 << 18,
 )
 def _embedding_gradient(part, parts, dout, tokens, dW):
-    """Each thread has its own columns, so the order of the additions is always that of the tokens."""
+    """Each thread has its own columns, so that the additions are always in the order of the tokens."""
     W = dout.shape[1]
     for block in share((W + _COLUMNS - 1) // _COLUMNS, part, parts):
         start, stop = block * _COLUMNS, min(W, (block + 1) * _COLUMNS)
@@ -35,7 +35,7 @@ def _embedding_gradient(part, parts, dout, tokens, dW):
 
 
 def as_indices(numbers: Array) -> Array:
-    """Integers of any width and layout as a kernel takes them."""
+    """Integers of any width and layout as the index array that kernels take."""
     if numbers.dtype.kind not in "iu":
         raise InputTypeError(f"expected integers, got {numbers.dtype}")
     return np.ascontiguousarray(numbers, np.int64)

@@ -1,4 +1,4 @@
-"""Matrix products by a kernel that holds a tile of the result in registers over the whole sum.
+"""Matrix products by a kernel that keeps a tile of the result in registers during the whole sum.
 
     out (n, G) = first + x (n, K) w (K, G)           first: nothing, out itself, or one row for all, (1, G)
 
@@ -6,11 +6,12 @@ The weight is packed into panels, (panels, K, columns), with as many columns as 
 so that the innermost loop reads it sequentially. A tile is the product of up to six rows of x and a panel.
 For each k it loads one line of the panel, broadcasts one element of each row, and issues as many
 multiplications as the processor can run at once (Goto and van de Geijn 2008, "Anatomy of high-performance
-matrix multiplication"). Few rows run as fast as many, as a recurrent step needs. Libraries that are tuned for
-large products reach half of that speed.
+matrix multiplication"). Products with few rows, as in a recurrent step, are as fast as those with many;
+there, libraries that are tuned for large products reach half of that speed.
 
-A weight of many products is prepacked once (:class:`Panels`). In a single product each thread packs one piece
-of a panel at a time, which stays in its cache. Products with few rows, columns or terms have their own loops.
+A weight of many products is prepacked once (:class:`Panels`). In a single product, each thread packs one
+piece of a panel at a time, which stays in its cache. Products with few rows, columns or terms have their own
+loops.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ __all__ = [
     "writeable",
 ]
 _DTYPES = tuple(map(np.dtype, DTYPES.values()))
-_DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
-_LINE = 64  # bytes: panels start on a line of the cache
+_DEPTH = 512  # k's in a piece of a panel: 128 KB with AVX-512, which fit into the second-level cache
+_LINE = 64  # bytes of a cache line, at which panels start
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
-_SHALLOW = 8  # terms that take as long as to write their sum
-FEW = 4  # rows or terms, below which packing the weight is not worth it
+_SHALLOW = 8  # writing a sum takes as long as adding this number of terms
+FEW = 4  # rows or terms below which packing the weight is not worth it
 
 
 class Panels:
-    """A prepacked weight (K, G). It is a copy: later changes of the weight do not affect it.
+    """A prepacked weight (K, G). It is a copy, so later changes of the weight do not affect it.
 
     Raises
     ------
@@ -101,14 +102,14 @@ class Panels:
         return panels
 
     def _multiply(self, x: Array, first: Array | None, out: Array) -> None:
-        """out = first + x w, of arrays that are checked, the rows of ``out`` contiguous."""
+        """out = first + x w, for arrays that are checked; the rows of ``out`` are contiguous."""
         panels, depth, columns = self.panels.shape
         threads = _threads(x.shape[0] * panels * max(depth, _SHALLOW) * columns)
         _multiply_panels.run(threads, _row_by_row(x), self.panels, *rows_of(first, out), out)
 
 
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
-    """out = first + x w, of arrays that :func:`check` has checked."""
+    """out = first + x w, for arrays that :func:`check` has checked."""
     (n, K), G = x.shape, w.shape[1]
     columns = _columns(out.dtype)
     if not plain(out):
@@ -164,7 +165,7 @@ def check(x: Array, w: Array | Panels, first: Array | None, out: Array) -> None:
             raise InputError("x w + b: out overlaps b")
     if not isinstance(
         w, Panels
-    ):  # the compiled product looks for overlaps too, but thin ones are prepared here
+    ):  # the compiled product checks overlaps, too, but thin products are prepared before
         for a in (x, w):
             if np.may_share_memory(a, out) and np.shares_memory(a, out):
                 raise InputError("x w: out overlaps x or w")
@@ -175,8 +176,8 @@ def verify(
 ) -> None:
     """Multiply two small matrices and compare the product with NumPy's.
 
-    It tries the versions of the kernels for all threads. Machine code from a cache that does not fit this
-    process shows here rather than in wrong gradients.
+    It tests the versions of the kernels for all threads. Cached machine code that does not suit this process
+    is found here rather than by wrong gradients.
 
     Raises
     ------
@@ -198,7 +199,7 @@ def verify(
 
 
 def rows_of(first: Array | None, out: Array) -> tuple[Array, int]:
-    """The initial values of the sums as the kernels take them: rows and their number, 0 to start at zero."""
+    """The initial values of the sums, as arguments of kernels: rows, and their number (0 for zeros)."""
     if first is None:
         return out[:0], 0
     return (out if first is out else contiguous(first)), first.shape[0]
@@ -219,7 +220,7 @@ def contiguous(a: Array) -> Array:
 
 
 def writeable(a: Array) -> Array:
-    """The same elements in an array that kernels take."""
+    """The same elements in an array that kernels accept."""
     return a if plain(a) else _copy(a)
 
 
@@ -262,7 +263,7 @@ def _multiply_panels(part, parts, x, panels, first, first_rows, out):
     arguments="x (n, K); w (K, G); pieces! (t, d, W); first (F, G); out! (n, G) = first",
 )
 def _multiply(part, parts, x, w, pieces, first, first_rows, out):
-    """The same of a weight that is not packed; each part packs into its own of the pieces."""
+    """The same for a weight that is not packed; each part packs into a piece of its own."""
     columns = pieces.shape[2]
     panels = (w.shape[1] + columns - 1) // columns
     row_parts = row_parts_of(x.shape[0], panels, parts, ROWS)
@@ -304,7 +305,7 @@ def _add_rows(part, parts, x, w, out):
 
 @inlined
 def part_of(out, part, parts):
-    """The rows of a matrix that are a part's, from and to, and its columns."""
+    """The range of a matrix that belongs to a part: first and last row, first and last column."""
     rows, columns = out.shape
     if rows >= parts:
         return part * rows // parts, (part + 1) * rows // parts, 0, columns
@@ -340,12 +341,12 @@ def _transpose(part, parts, x, out):
         _copy_transposed(x, top, 0, out[top : top + _BLOCK])
 
 
-_BLOCK = 64  # rows of the result that are transposed together: a few lines of the cache side by side
+_BLOCK = 64  # rows of the result that are transposed together: a few adjacent cache lines
 
 
 @inlined
 def row_parts_of(rows, panels, threads, tile_rows):
-    """The number of parts that the rows are split into, so that all threads have work."""
+    """The number of parts into which the rows are split, so that all threads have work."""
     if threads == 1 or panels >= 2 * threads:
         return 1
     return min(2 * threads, (rows + tile_rows - 1) // tile_rows)
@@ -415,7 +416,7 @@ def _lay_out_piece(w, k, left, piece):
 
 @inlined
 def _copy_transposed(x, top, left, out):
-    """out = x[top : top + rows, left : left + columns], fast where x lies column by column in memory."""
+    """out = x[top : top + rows, left : left + columns], fast if the columns of x are contiguous."""
     rows, columns = out.shape
     lanes = VECTOR // x.itemsize
     square_rows, square_columns = rows // lanes * lanes, columns // lanes * lanes

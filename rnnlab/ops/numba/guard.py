@@ -1,8 +1,8 @@
 """Checks of a kernel's arguments in compiled code, before the kernel touches memory.
 
-numba itself refuses other dtypes, other layouts and read-only arrays. What it does not look at, shapes,
-indices and overlaps, is checked here from the kernel's :class:`~rnnlab.ops.arguments.Declaration`. It takes
-some nanoseconds a call. In Python it would take as long as a short kernel.
+numba itself refuses other dtypes, other layouts and read-only arrays. It does not check shapes, indices and
+overlaps; these are checked here, according to the kernel's :class:`~rnnlab.ops.arguments.Declaration`. That
+takes some nanoseconds per call. In Python it would take as long as a short kernel.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rnnlab.ops.arguments import Declaration
 from rnnlab.ops.numba.parallel import in_parts
 
 __all__ = ["FITS", "OVERLAP", "guarded"]
-FITS, MISFIT, OVERLAP = 0, 1, 2  # what a guarded kernel returns
+FITS, MISFIT, OVERLAP = 0, 1, 2  # return values of a guarded kernel
 
 
 def guarded(
@@ -30,23 +30,23 @@ def guarded(
     strided: Sequence[str],
     inlined: Any,
 ) -> FunctionType:
-    """A function that runs ``body`` if its arguments are as declared, and returns what it found.
+    """A function that runs ``body`` if its arguments are as declared, and returns the result of the check.
 
     Its first argument is the number of parts.
 
     Parameters
     ----------
     body
-        ``function`` as numba's dispatcher.
+        numba's dispatcher for ``function``.
     function
         The kernel.
     own
         The kernel's parameters before the arguments of a call: "part" and "parts", "parts", or none.
     declaration
-        Of all its arrays.
+        The declaration of all its arrays.
     strided
-        The arrays whose elements may lie apart. If there are any, the function takes one argument more:
-        whether to skip the check of overlaps, which may find strided arrays to overlap that only interleave.
+        The arrays whose elements need not be contiguous. If there are any, the function takes one more
+        argument: whether to skip the check of overlaps, which reports strided arrays that only interleave.
     inlined
         The decorator for functions that kernels call.
     """
@@ -85,7 +85,7 @@ def guarded(
 
 @intrinsic
 def address(context, array):
-    """The address of an array's first element. Unlike ``array.ctypes`` it counts no references."""
+    """The address of an array's first element. Unlike ``array.ctypes``, it does not count references."""
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
         made = context.make_array(signature.args[0])(context, b, arguments[0])
@@ -95,7 +95,7 @@ def address(context, array):
 
 
 def _misfits(declaration: Declaration) -> list[str]:
-    """Conditions, one of which is true if a shape does not fit or an index is out of range."""
+    """Conditions, at least one of which is true if a shape does not fit or an index is out of range."""
     known: dict[str, str] = {}
     conditions = []
     for argument in declaration.arguments:
@@ -117,7 +117,7 @@ def _misfits(declaration: Declaration) -> list[str]:
 
 
 def _overlaps(declaration: Declaration) -> list[tuple[str, str, bool]]:
-    """The pairs of arrays that must not overlap, and whether they may be one and the same."""
+    """The pairs of arrays that must not overlap, and whether they may be the same array."""
     pairs = []
     for place, a in enumerate(declaration.arguments):
         for b in declaration.arguments[place + 1 :]:
@@ -127,7 +127,7 @@ def _overlaps(declaration: Declaration) -> list[tuple[str, str, bool]]:
 
 
 def _extent(declaration: Declaration, name: str, strided: bool) -> list[str]:
-    """Lines that set the first address of an array and the one after its last, equal and 0 if it is empty."""
+    """Lines that set the first address of an array and the one past its last; both are 0 if it is empty."""
     (argument,) = (each for each in declaration.arguments if each.name == name)
     start, stop = f"{name}_start", f"{name}_stop"
     if not strided:
@@ -151,7 +151,7 @@ def _overlap(a: str, b: str, may_be_one: bool) -> str:
 
 
 def _outside_1(indices, lowest, size):
-    """Whether an index is out of range; any below zero is allowed where the lowest is -1."""
+    """Whether an index is out of range. If the lowest is -1, all indices below zero are allowed."""
     least, most = 0, -1
     for i in range(indices.shape[0]):
         least, most = min(least, indices[i]), max(most, indices[i])

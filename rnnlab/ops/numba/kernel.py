@@ -7,14 +7,14 @@
 
 T in the signature is the dtype of all floating-point arguments: each kernel has a version for float32 and one
 for float64. ``arguments`` declares the arrays (:mod:`rnnlab.ops.arguments`); a call checks them before it
-touches memory. A kernel whose first parameters are ``part`` and ``parts`` does one of several parts of the
-work; threads do them at the same time (:mod:`rnnlab.ops.numba.parallel`). A kernel whose first parameter is
-``parts`` alone has several phases, each of which it shares by ``in_parts``. There are as many parts as
-threads if the first array has at least ``parallel_from`` elements, else one.
+touches memory. A kernel whose first parameters are ``part`` and ``parts`` does one part of the work; threads
+do the parts in parallel (:mod:`rnnlab.ops.numba.parallel`). A kernel whose first parameter is ``parts`` alone
+has several phases, each of which it divides with ``in_parts``. There are as many parts as threads if the
+first array has at least ``parallel_from`` elements, else one.
 
-Compiling a version takes half a second to 2 seconds, once. The machine code is cached beside this file, or in
-the user's cache folder if that one is read-only, or in the folder that NUMBA_CACHE_DIR names. It is compiled
-again after a change in one of the files of kernels, and where a file of the cache is damaged.
+Compiling a version takes half a second to 2 seconds, once. The machine code is cached next to this file, or
+in the user's cache folder if that place is read-only, or in the folder named by NUMBA_CACHE_DIR. It is
+compiled again after a change in one of the files of kernels, or if a file of the cache is damaged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ numba = import_numba()
 if numba.config.DISABLE_JIT:
     raise NotInstalledError("NUMBA_DISABLE_JIT is set")
 
-# numba is imported above, with our threads
+# these import numba, which import_numba has set up above
 from rnnlab.ops.numba.guard import FITS, OVERLAP, guarded  # noqa: E402
 from rnnlab.ops.numba.parallel import start_threads  # noqa: E402
 
@@ -66,23 +66,23 @@ __all__ = [
 
 DTYPES = {"f": "float32", "d": "float64"}
 
-# The number of threads is data, never a constant of a kernel: processes with other numbers of threads run the
-# same machine code from the cache on disk.
+# The number of threads is data, never a constant of a kernel, because processes with different numbers of
+# threads share the machine code in the cache on disk.
 _threads = kernel_threads()
 _always_parallel = 0  # number of active contexts
 _lock = threading.Lock()
 
-# a b + c may be one instruction, which rounds once; x / 0 is inf, as in NumPy; other Python threads may run
+# a b + c may be a single instruction, which rounds once; x / 0 is inf, as in NumPy; the GIL is released
 _OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 _FOR_KERNELS = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # not called from Python
 _KERNELS: list[Kernel] = []
 
-# Functions that kernels call. A reduction may add in another order, as many partial sums as a register holds.
+# Functions that kernels call. A reduction may be reordered into as many partial sums as a register holds.
 inlined = numba.njit(**_FOR_KERNELS)
 reduction = numba.njit(**_FOR_KERNELS | {"fastmath": {"contract", "reassoc"}})
-# What runs in parts. LLVM has to inline it. If it calls it instead, the function is optimised once more with
-# what calls it. The process that compiles it runs the first version, those that load it from the cache the
-# second, which may round differently.
+# Functions that run in parts. LLVM must inline them. Otherwise a function is optimised a second time together
+# with its caller. The process that compiles it would run the first version, and processes that load it from
+# the cache the second, which may round differently.
 phase = numba.njit(forceinline=True, **_FOR_KERNELS)
 
 
@@ -92,13 +92,13 @@ def _after_fork() -> None:
     _threads, _lock = 1, threading.Lock()
 
 
-# GNU's OpenMP ends a process that was forked after its first parallel loop
+# GNU's OpenMP would end a process that was forked after its first parallel loop
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
 def threads() -> int:
-    """The number of threads that kernels share their work among."""
+    """The number of threads among which kernels divide their work."""
     return _threads
 
 
@@ -109,7 +109,7 @@ def shared_by(work: int, parallel_from: int) -> int:
 
 @contextlib.contextmanager
 def always_parallel() -> Iterator[None]:
-    """Share the work of all kernels, however small the arrays are: for tests."""
+    """Divide the work of all kernels among threads, however small the arrays are: for tests."""
     global _always_parallel
     with _lock:
         _always_parallel += 1
@@ -130,12 +130,12 @@ def kernel(
     signature : str
         The types of the arguments in numba's notation, with T for the dtype. The first one is an array of T.
     arguments : str
-        The declaration of the arrays (:mod:`rnnlab.ops.arguments`); that of the primitive of this name if
-        empty.
+        The declaration of the arrays (:mod:`rnnlab.ops.arguments`). If it is empty, that of the primitive
+        with the kernel's name.
     parallel_from : int, optional
-        From how many elements of the first argument on all threads take part, in a call that does not say.
+        The number of elements of the first argument from which on a call uses all threads.
     dtypes : str
-        What T may be, "f" for float32, "d" for float64.
+        The types that T may be: "f" for float32, "d" for float64.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def kernel(
 
 
 class RefusedError(InputTypeError):
-    """The arguments are right, but of a layout or an integer type that the kernel does not take."""
+    """The arguments are right, but have a layout or an integer type that the kernel does not accept."""
 
 
 class Kernel:
@@ -155,9 +155,9 @@ class Kernel:
     Raises
     ------
     TypeError, ValueError, IndexError
-        By a call, before anything is written: if the arguments are not as declared.
+        By a call, before anything is written, if the arguments are not as declared.
     RefusedError
-        By a call: if they are as declared, but strided, read-only, unaligned or of another integer type.
+        By a call, if they are as declared, but strided, read-only, unaligned or of another integer type.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class Kernel:
         _KERNELS.append(self)
 
     def __call__(self, *arguments: Any) -> None:
-        """Run the version for these arguments, in as many parts as their size is worth."""
+        """Run the version for these arguments, in a number of parts that suits their size."""
         parts = 1 if self.parallel_from is None else shared_by(arguments[0].size, self.parallel_from)
         self.run(parts, *arguments)
 
@@ -210,7 +210,7 @@ class Kernel:
             version(parts, *arguments, True)
 
     def _check(self, arguments: tuple[Any, ...]) -> None:
-        """Raise an error that names the argument that is not as declared, if there is one."""
+        """Raise an error that names the first argument that is not as declared, if there is one."""
         given = dict(zip(self.parameters, arguments, strict=False))
         self.declaration.check(self.function.__name__, given)
 
@@ -232,10 +232,10 @@ class Kernel:
     def _compile(self, dtype: str) -> Any:
         started = time.perf_counter()
         start_threads()
-        # a function of its own: in the guard the compiler cannot tell the arrays apart, and loops stay scalar
+        # a separate function: within the guard the compiler cannot rule out overlaps, and loops stay scalar
         body = phase(self.function)
         guard = guarded(body, self.function, self._own, self.declaration, self._strided, inlined)
-        # qualname is part of the name of the file in numba's cache, which does not tell options apart
+        # qualname is part of the file's name in numba's cache, which does not distinguish options
         name = guard.__qualname__ = self.cache_name(dtype)
         signature = self.signature + ", boolean" * bool(self._strided)
         types = f"(int64, {signature.replace('T', DTYPES[dtype])})"
@@ -243,7 +243,7 @@ class Kernel:
         cached: list[Path] = []
         try:
             dispatcher.enable_caching()
-        except RuntimeError:  # numba finds no folder that it may write
+        except RuntimeError:  # numba finds no writable folder
             _announce(None)
         else:
             path = Path(dispatcher.stats.cache_path)
@@ -252,7 +252,7 @@ class Kernel:
                 _announce(path)
         try:
             dispatcher.compile(types)
-        except Exception as error:  # numba reads damaged files as if they were whole
+        except Exception as error:  # numba does not recognise damaged files
             if cached:
                 for file in cached:
                     file.unlink(missing_ok=True)
@@ -277,14 +277,14 @@ def cache_folder() -> str | None:
 
 
 def strict() -> bool:
-    """Whether what a kernel refuses is an error: RNNLAB_STRICT is "1"."""
+    """Whether arguments that a kernel refuses are an error: whether RNNLAB_STRICT is "1"."""
     return os.environ.get("RNNLAB_STRICT") == "1"
 
 
 def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, or NumPy's of the same module and name for arrays of a layout that no kernel takes.
+    """The function, or NumPy's of the same name for arrays of a layout that no kernel accepts.
 
-    Wrong arguments raise an error that names the primitive. With RNNLAB_STRICT=1 other layouts raise
+    Wrong arguments raise an error that names the primitive. With RNNLAB_STRICT=1, other layouts raise
     RefusedError.
     """
     reference_module = importlib.import_module(function.__module__.replace(".numba.", ".numpy."))
@@ -312,7 +312,7 @@ def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def named_errors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with errors of wrong arguments that name it rather than a kernel that it calls."""
+    """The function, with errors that name it rather than a kernel that it calls."""
     declaration, signature = PRIMITIVES[function.__name__], inspect.signature(function)
 
     @functools.wraps(function)
@@ -336,15 +336,15 @@ def warm_up() -> float:
 
 
 _ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # set in the environment, which child processes inherit
-_announced = False  # whether this process has said that it compiles, and not yet that it is done
-_told_unsaved = False  # whether this process has said that kernels could not be saved
-_compiled: list[float] = []  # the seconds of each version that was not in the cache
+_announced = False  # whether this process has announced a compilation and not yet reported its end
+_told_unsaved = False  # whether this process has reported that kernels could not be saved
+_compiled: list[float] = []  # seconds to compile each version that was not in the cache
 
 
 def _announce(folder: Path | None) -> None:
-    """Say why the first calls take so long, once for a process and the processes that it starts.
+    """Explain why the first calls take so long, once for a process and the processes that it starts.
 
-    ``folder`` is where compiled kernels are cached, None if they cannot be.
+    ``folder`` is the folder of cached kernels, None if they cannot be cached.
     """
     global _announced
     if os.environ.get(_ANNOUNCED):
@@ -366,7 +366,7 @@ def _announce(folder: Path | None) -> None:
 
 
 def _announce_unsaved(error: OSError) -> None:
-    """Say, once, that compiled kernels could not be saved, as on a full disk."""
+    """Report once that compiled kernels could not be saved, for example on a full disk."""
     global _told_unsaved
     if _told_unsaved:
         return
@@ -376,7 +376,7 @@ def _announce_unsaved(error: OSError) -> None:
 
 
 def tell_compiled() -> None:
-    """Say that the first step has its kernels, if this process has said that they are compiled."""
+    """Report that the kernels of the first step are compiled, if this process has announced it."""
     global _announced
     if _announced:
         _announced = False
@@ -386,12 +386,12 @@ def tell_compiled() -> None:
 
 @functools.cache
 def _digest() -> str:
-    """Of everything that machine code depends on and that numba's own key leaves out.
+    """A digest of everything that machine code depends on and that numba's own cache key leaves out.
 
-    Numba looks at the file of the kernel itself, the signature and the processor that it compiles for. This
-    adds the other files with functions and constants of kernels, and what depends on the processor.
+    numba's key covers the file of the kernel itself, the signature and the target processor. This adds the
+    other files with functions and constants of kernels, and the constants that depend on the processor.
     """
-    from rnnlab.ops.numba import amx, registers  # import numba, which has to wait for import_numba
+    from rnnlab.ops.numba import amx, registers  # they import numba, which must follow import_numba
 
     folder = Path(__file__).parent
     others = folder.parent / "numpy" / "masks.py", folder.parent / "arguments.py"  # guards are built from it

@@ -1,8 +1,8 @@
 """The steps of a chunk of an LSTM by compiled kernels.
 
-One kernel runs all steps. Where the recurrent weight is small, each thread has some of the sequences, and its
-cache holds the weight. The columns of a larger weight are shared by the threads, which wait for each other
-twice a step: each of their caches holds a part of it.
+One kernel runs all steps. If the recurrent weight is small, each thread has some of the sequences, and its
+cache holds the whole weight. The columns of a larger weight are divided among the threads, so that each of
+their caches holds a part of it; the threads then wait for each other twice per step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array
 
 __all__ = ["lstm_steps_backward", "lstm_steps_forward"]
-_SMALL = 1 << 20  # bytes of a weight that the second cache holds beside what else a step reads
+_SMALL = 1 << 20  # bytes of a weight that fits into the second-level cache together with a step's other data
 
 _forward_by_steps, _backward_by_steps = lstm_step_by_step(products, cells)
 
@@ -70,7 +70,7 @@ def lstm_steps_backward(
 
 
 def _is_weight(weight: Any, shape: tuple[int, int], dtype: np.dtype) -> bool:
-    """Whether it is a weight in panels, of this shape and dtype."""
+    """Whether the weight is in panels and has this shape and dtype."""
     return isinstance(weight, Panels) and weight.shape == shape and weight.dtype == dtype
 
 
@@ -87,21 +87,21 @@ def _number(rows: slice) -> int:
 
 
 class _Kernels(NamedTuple):
-    """The kernels of all steps, by what the threads share, in full precision and with rounded factors."""
+    """The kernels, by what is divided among the threads, in full precision and with rounded factors."""
 
     sequences: tuple[Kernel, Kernel]
     weight: tuple[Kernel, Kernel]
 
 
 def _shared(weight: Panels, steps: Steps) -> tuple[int, bool]:
-    """The number of parts, and whether they share the sequences rather than the weight."""
+    """The number of parts, and whether the sequences rather than the weight are divided among them."""
     multiplications, small = _number(steps.rows) * prod(weight.shape), weight.panels.nbytes <= _SMALL
     parts = shared_by(multiplications if small else multiplications // len(steps), weight.parallel_from)
     return parts, small or parts == 1
 
 
 def _run_narrow(inputs: StepInputs, arrays: list[Array], weight: Panels, steps: Steps) -> bool:
-    """Run all steps of a narrow input by one kernel; false if there is none for these arrays."""
+    """Run all steps of a narrow input in one kernel; false if there is none for these arrays."""
     (x, Wx, b), (parts, by_sequences) = inputs, _shared(weight, steps)
     if not by_sequences or isinstance(weight, RoundedPanels) or x.ndim != 2:
         return False
@@ -136,10 +136,10 @@ def _run(kernels: _Kernels, arrays: list[Array], weight: Panels, steps: Steps) -
 
 
 def _edges(counts: Array, parts: int) -> Array:
-    """The first row of each part, and the number of rows: parts of about as many steps of rows."""
+    """The first row of each part, and the number of rows. Parts have about the same total number of steps."""
     if counts[0] == counts[-1]:
         return np.arange(parts + 1) * counts[0] // parts
-    alive = np.searchsorted(-counts, -np.arange(counts[0]), side="left")  # steps of each row
+    alive = np.searchsorted(-counts, -np.arange(counts[0]), side="left")  # number of steps of each row
     done = np.concatenate([[0], np.cumsum(alive)])
     return np.searchsorted(done, done[-1] * np.arange(parts + 1) / parts).astype(np.int64)
 
@@ -173,7 +173,7 @@ def _lstm_steps_forward(part, parts, gates, h, c, tanh_c, panels, table, edges):
     "x_panels (Q, D, W); b (I, 4H); table (T, F) 0..S; edges (E,) 0..S",
 )
 def _lstm_narrow_forward(part, parts, gates, h, c, tanh_c, panels, x, x_panels, b, table, edges):
-    """The same, and the products of a narrow input, which its gates would wait for in the memory."""
+    """The same, including the products of a narrow input, which would be slower to read from memory."""
     edge = np.empty((ROWS, panels.shape[2]), gates.dtype)
     for piece in share(edges.size - 1, part, parts):
         for t in range(table.shape[0]):
@@ -261,7 +261,7 @@ def _lstm_steps_rounded_backward(
     arguments="gates! (M, 4H); h! (S, H); c! (S, H); tanh_c! (M, H); panels (Q, H, W); table (T, F) 0..S",
 )
 def _lstm_shared_forward(parts, gates, h, c, tanh_c, panels, table):
-    """The columns of the weight are shared, then the rows of the states."""
+    """First the columns of the weight are divided among the threads, then the rows of the states."""
     for t in range(table.shape[0]):
         row, before, count = table[t, 0], table[t, 1], table[t, 3]
         read, now = h[before : before + count], gates[row : row + count]
@@ -290,7 +290,7 @@ def _lstm_shared_rounded_forward(parts, gates, h, c, tanh_c, panels, rows, table
     "da! (m, 4H); panels (Q, G, W); table (T, F) 0..S",
 )
 def _lstm_shared_backward(parts, dh, dstate, dcell, gates, c, tanh_c, da, panels, table):
-    """The rows of the states are shared, then the columns of the weight."""
+    """First the rows of the states are divided among the threads, then the columns of the weight."""
     for t in range(table.shape[0] - 1, -1, -1):
         here, count = table[t, 0] - table[0, 0], table[t, 3]
         in_parts(parts, _backward_part, (table, t, dh, dstate, dcell, gates, c, tanh_c, da))
@@ -327,7 +327,7 @@ _BACKWARD = _Kernels(
 
 @phase
 def _multiply_part(part, parts, t, x, panels, first_rows, out):
-    """A part's columns of out = x w, or of out += x w if ``first_rows`` is the number of rows.
+    """A part's columns of out = x w; of out += x w if ``first_rows`` is the number of rows.
 
     Every second step begins with the last panel, which the cache still holds from the step before.
     """

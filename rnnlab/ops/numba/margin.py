@@ -1,4 +1,4 @@
-"""Maximum over the vectors of a set, and the multi-label margin loss, as kernels."""
+"""The maximum over a set of vectors, and the multi-label margin loss, as kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rnnlab.types import Array
 
 @primitive
 def max_pool(x: Array, values: Array) -> Array:
-    """values = the maximum over l of x[:, l]; the first l that has it is returned."""
+    """values = the maximum over l of x[:, l]; return the first l that attains it."""
     slots = zeros(values.shape, np.int64)
     _max_pool(x, values, slots)
     return slots

@@ -1,4 +1,4 @@
-"""Dropout and zoneout as kernels: the masks of :mod:`rnnlab.ops.numpy.masks`, bit for bit."""
+"""Dropout and zoneout as kernels, with masks that are bitwise equal to :mod:`rnnlab.ops.numpy.masks`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rnnlab.ops.numba.parallel import share
 from rnnlab.ops.numpy.masks import FIRST, GAMMA, MIX_1, MIX_2, SECOND, STRIDE, THIRD
 from rnnlab.types import Array
 
-_BLOCK = 1 << 14  # elements, for one thread
-_STATES = 1 << 16  # elements of a state from which on other threads are worth waking
+_BLOCK = 1 << 14  # elements for one thread
+_STATES = 1 << 16  # elements of a state for which it is worth waking other threads
 
 
 @primitive
@@ -30,7 +30,7 @@ def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
 
 
 def _contiguous(out: Array) -> Array:
-    """The array to write: ``out``, or one that is copied there afterwards."""
+    """The array to write: ``out``, or a temporary one that is copied to ``out`` afterwards."""
     return out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
 
 
@@ -70,7 +70,7 @@ def zoneout_forward(part, parts, prev, p, seed, start, h):
     for row in share(h.shape[0], part, parts):
         prev_, h_, low = prev[row], h[row], _low(seed, start + row * h.shape[1])
         for j in range(h_.size):
-            old, new = prev_[j], h_[j]  # both are read, or the loop would have branches and not vectorise
+            old, new = prev_[j], h_[j]  # reading both avoids a branch, which would prevent vectorisation
             h_[j] = old if _mixed(low, high, j) < below else new
 
 
@@ -102,7 +102,7 @@ def _state(seed, start):
 
 @inlined
 def _number(state, j):
-    """The upper half of its output j + 1 steps after ``state``."""
+    """The upper half of splitmix64's output j + 1 steps after ``state``."""
     z = state + np.uint64(j + 1) * GAMMA
     z = (z ^ (z >> np.uint64(30))) * MIX_1
     z = (z ^ (z >> np.uint64(27))) * MIX_2

@@ -1,8 +1,8 @@
 """exp, tanh, the logistic function and the maximum of two numbers, written so that loops over them vectorise.
 
 The compiler has vector instructions for sums, products, quotients, comparisons and shifts, but calls the
-mathematical library element by element. So the functions are written out here, without branches, as in Cephes
-(Moshier 1989) and Eigen. No error is larger than
+math library element by element. The functions are therefore written out here, without branches, as in Cephes
+(Moshier 1989) and Eigen. Errors are at most
 
     ===========  ================  ================
     function     float32           float64
@@ -12,8 +12,9 @@ mathematical library element by element. So the functions are written out here, 
     sigmoid      absolute 1.8e-7   absolute 2.3e-16
     ===========  ================  ================
 
-except that exp gives 0 for results below twice the smallest normal number. tanh of float32 is exactly +-1
-from +-8 on, and sigmoid exactly 0 or 1 from +-16 on: gradients of saturated units are zero. NaN gives NaN.
+except that exp gives 0 for results below twice the smallest normal number. In float32, tanh is exactly +-1
+beyond +-8, and sigmoid exactly 0 or 1 beyond +-16, so that gradients of saturated units are zero. NaN gives
+NaN.
 The functions are called inside kernels only.
 """
 
@@ -50,7 +51,7 @@ def sigmoid(x: Any) -> Any:
 
 @intrinsic
 def maximum(context: Any, a: Any, b: Any) -> Any:
-    """The larger of two floating-point numbers, NaN if one is; a loop that reduces by it vectorises."""
+    """The larger of two floating-point numbers, NaN if one is NaN; reductions by it vectorise."""
 
     def generate(_: Any, builder: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
         number = arguments[0].type
@@ -65,16 +66,16 @@ def _exp(
 ) -> Callable[[Any], Any]:
     """e^x = 2^n e^r with n the integer nearest to x / ln 2, so that |r| <= ln(2) / 2, and e^r by Taylor.
 
-    Adding 1.5 2^mantissa to a number rounds it to an integer and leaves that in its lowest bits, from where
-    a shift takes it to the exponent. ln 2 is the sum of two numbers, n times the first of which is exact.
+    Adding 1.5 2^mantissa to a number rounds it to an integer and leaves the integer in the lowest bits; a
+    shift moves it to the exponent. ln 2 is split into two numbers, such that n times the first is exact.
     """
-    terms = 7 if real is np.float32 else 13  # what follows is below the dtype's precision
+    terms = 7 if real is np.float32 else 13  # later terms are below the dtype's precision
     first, *rest = (real(1 / math.factorial(k)) for k in range(terms, -1, -1))
     taylor = tuple(rest)
     per_ln2, shift, two = real(1 / math.log(2)), real(1.5 * 2**mantissa), real(2)
     ln2_high, ln2_low = map(real, ln2)
     lowest, highest = map(real, limits)
-    bits, offset = integer(mantissa), integer(bias - 1)  # 2^(n - 1), doubled at the end: n may be bias + 1
+    bits, offset = integer(mantissa), integer(bias - 1)  # 2^(n - 1), doubled at the end, as n may be bias + 1
 
     def exp(x):
         x = lowest if x < lowest else x
@@ -91,13 +92,14 @@ def _exp(
     return exp
 
 
-# Eigen's quotient is exactly 1 here, whether products and sums are rounded together or one by one. Inputs are
-# bounded, not results: a result that is selected by the input becomes a branch, and no loop vectorises.
+# Eigen's quotient is exactly 1 here, whether or not products and sums are contracted. Inputs are bounded
+# rather than results, because selecting a result by the input would be a branch, which prevents
+# vectorisation.
 _BOUND = np.float32(7.963572025299072)
 
 
 def _tanh32(x):
-    """Eigen's quotient of polynomials; it is exactly +-1 at the bounds, and so beyond them."""
+    """Eigen's quotient of polynomials; it is exactly +-1 at the bounds and therefore beyond them."""
     x = -_BOUND if x < -_BOUND else x
     x = _BOUND if x > _BOUND else x
     s = x * x

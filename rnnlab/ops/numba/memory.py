@@ -1,12 +1,12 @@
-"""Arrays in memory that is reused.
+"""Arrays in reused memory.
 
-A fresh array of megabytes can cost more than the arithmetic on it: the system maps its pages one by one and
-fills them with zeros. A training step makes arrays of the same sizes again and again, so :func:`empty` gives
-the memory of arrays that are gone to new ones.
+Allocating an array of several megabytes can cost more than the arithmetic on it, because the system maps its
+pages one by one and fills them with zeros. A training step allocates arrays of the same sizes again and
+again, so :func:`empty` gives the memory of deleted arrays to new ones.
 
-Each array has a *lease* on its block of memory as its base object. NumPy's views hold the array that they
-show, and so the lease; when the last of them is gone, the lease is deleted and returns the block. This needs
-no reference counts, and works in any thread and for arrays in reference cycles.
+Each array has a *lease* on its block of memory as its base object. NumPy's views refer to their array, and so
+to the lease. When the last of them is deleted, the lease is deleted, too, and returns the block. No reference
+counts are inspected, and this works in any thread and for arrays in reference cycles.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from numpy.typing import DTypeLike
 from rnnlab.types import Array, Shape
 
 __all__ = ["Pool", "empty", "empty_like", "release"]
-_SMALLEST = 1 << 14  # bytes; smaller arrays the C library serves as well
-_LINE = 64  # bytes of a cache line, where arrays start
-_PATIENCE = 4  # how many times all blocks are handed out before one that nobody needed is freed
+_SMALLEST = 1 << 14  # bytes; for smaller arrays the C library is as fast
+_LINE = 64  # bytes of a cache line, at which arrays start
+_PATIENCE = 4  # how many times the number of all blocks is handed out before an idle block is freed
 
 
 class _Block:
@@ -66,8 +66,8 @@ class _Lease:
 class Pool:
     """Blocks of memory, leased to arrays or idle.
 
-    A lease may end at any time and in any thread, also while this object works on its lists, since the
-    garbage collector may run there. So it only appends its block to a queue, which takes no lock.
+    A lease may end at any time and in any thread, even while this object works on its lists, because the
+    garbage collector may run then. A lease therefore only appends its block to a queue, which needs no lock.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Pool:
 
     def empty(self, shape: Shape, dtype: np.dtype, nbytes: int) -> Array:
         """An array of undefined content; ``nbytes`` is its size."""
-        # While another thread is in here, or this one has come here from a finalizer, do not wait.
+        # Do not wait if another thread holds the lock, or if this thread was called from a finalizer.
         if not self._lock.acquire(blocking=False):
             return np.empty(shape, dtype)
         try:
@@ -106,7 +106,7 @@ class Pool:
         return freed
 
     def after_fork(self) -> None:
-        """In the child: another thread may have held the lock, which it cannot release there."""
+        """Replace the lock in a child process: a thread of the parent may have held it."""
         if self._lock.locked():
             self._blocks -= len(self._idle)
             self._idle, self._sizes = [], []
@@ -129,7 +129,7 @@ class Pool:
         return self._idle.pop(at)
 
     def _new(self, nbytes: int) -> _Block:
-        """A block with an eighth to spare; idle blocks that nobody needed lately are freed."""
+        """A new block with an eighth to spare. Idle blocks that were not needed lately are freed."""
         long_ago = self._handed_out - _PATIENCE * self._blocks
         wanted = [block for block in self._idle if block.last_use > long_ago]
         self._blocks -= len(self._idle) - len(wanted)
@@ -138,7 +138,7 @@ class Pool:
             block = _Block(nbytes + nbytes // 8)
         except MemoryError:
             self._blocks -= len(self._idle)
-            self._idle, self._sizes, wanted = [], [], []  # freed, for another try
+            self._idle, self._sizes, wanted = [], [], []  # free them, then try again
             block = _Block(nbytes)
         self._blocks += 1
         return block

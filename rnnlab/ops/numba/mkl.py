@@ -1,8 +1,8 @@
 """MKL's matrix product, from the ``mkl`` wheel.
 
-MKL uses the threads of GNU's OpenMP. With Intel's OpenMP, its default, products are wrong without an error in
-a process where PyTorch has loaded GNU's before. For this reason the first products of MKL are compared with
-NumPy's before it is used.
+MKL uses the threads of GNU's OpenMP. With Intel's OpenMP, its default, products are silently wrong in a
+process in which PyTorch has loaded GNU's OpenMP before. For this reason the first products of MKL are
+compared with NumPy's before it is used.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 from rnnlab.types import Array
 
 __all__ = ["Mkl", "MklUnavailableError"]
-_ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112  # of CBLAS
-_LARGEST = 2**31 - 1  # MKL's integers
-_ONE_THREAD, _GNU_THREADS, _32_BIT_INTEGERS = 1, 3, 0  # of MKL
+_ROW_MAJOR, _NOT_TRANSPOSED, _TRANSPOSED = 101, 111, 112  # constants of CBLAS
+_LARGEST = 2**31 - 1  # the largest of MKL's integers
+_ONE_THREAD, _GNU_THREADS, _32_BIT_INTEGERS = 1, 3, 0  # constants of MKL
 _REAL: dict[np.dtype, tuple[str, Any]] = {
     np.dtype(np.float32): ("s", ctypes.c_float),
     np.dtype(np.float64): ("d", ctypes.c_double),
@@ -28,7 +28,7 @@ _REAL: dict[np.dtype, tuple[str, Any]] = {
 
 
 class MklUnavailableError(Exception):
-    """Why MKL is not used."""
+    """MKL cannot be used. The message gives the reason."""
 
 
 class Mkl:
@@ -37,12 +37,12 @@ class Mkl:
     Parameters
     ----------
     threads : int
-        What it may use; one if GNU's OpenMP is missing.
+        The number of threads that it may use; it uses one if GNU's OpenMP is missing.
 
     Attributes
     ----------
     threads : int
-        What it uses.
+        The number of threads that it uses.
 
     Raises
     ------
@@ -65,17 +65,17 @@ class Mkl:
         self._try()
 
     def covers(self, x: Array, w: Array, out: Array) -> bool:
-        """Whether it can multiply these: of one dtype, float32 or float64, an axis contiguous."""
+        """Whether it can multiply these: all float32 or all float64, each with a contiguous axis."""
         if not x.dtype == w.dtype == out.dtype or x.dtype not in _REAL:
             return False
         order, step = _layout(out)
-        return bool(_layout(x)[1] and _layout(w)[1] and step and order == _AS_IT_IS)
+        return bool(_layout(x)[1] and _layout(w)[1] and step and order == _NOT_TRANSPOSED)
 
     def multiply(self, x: Array, w: Array, out: Array, *, add: bool) -> None:
         """out = x w, or out += x w, (n, K) (K, G) -> (n, G), of arrays that it covers."""
         (n, K), G = x.shape, w.shape[1]
         (order_x, step_x), (order_w, step_w), (_, step_out) = map(_layout, (x, w, out))
-        # Each time: threadpoolctl sets the number of a thread, which counts before any other.
+        # At each call, because threadpoolctl sets the number for the thread, which overrides all others.
         if self._is_forked:
             self._library.MKL_Set_Num_Threads_Local(1)
         places = (x.ctypes.data, step_x, w.ctypes.data, step_w, float(add), out.ctypes.data, step_out)
@@ -83,11 +83,11 @@ class Mkl:
 
     def _note_fork(self) -> None:
         self._is_forked = True
-        self._library.MKL_Set_Num_Threads(1)  # for others that use it
+        self._library.MKL_Set_Num_Threads(1)  # for other users of the library
 
     @functools.cached_property
     def version(self) -> str:
-        """MKL's version, as its wheel tells it."""
+        """MKL's version, from the metadata of its wheel."""
         return metadata.version("mkl")
 
     def _try(self) -> None:
@@ -115,10 +115,10 @@ def _layout(a: Array) -> tuple[int, int]:
     if across == itemsize or columns == 1:
         step = _step(down, rows, columns, itemsize)
         if step:
-            return _AS_IT_IS, step
+            return _NOT_TRANSPOSED, step
     if down == itemsize or rows == 1:
         return _TRANSPOSED, _step(across, columns, rows, itemsize)
-    return _AS_IT_IS, 0
+    return _NOT_TRANSPOSED, 0
 
 
 def _step(stride: int, lines: int, length: int, itemsize: int) -> int:

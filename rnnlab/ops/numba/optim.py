@@ -1,7 +1,7 @@
 """The update rules of flat parameters as kernels: one pass over memory, shared among the threads.
 
-``w`` are the parameters, ``dw`` their gradient, and g = scale dw. A kernel that squares computes g first:
-where a gradient has exploded, dw^2 is infinite and scale^2 is zero. Its ``gain`` is the factor of g or g^2.
+``w`` are the parameters, ``dw`` their gradient, and g = scale dw. A kernel that squares computes g first,
+because dw^2 of an exploding gradient is infinite and scale^2 is zero. ``gain`` is the factor of g or g^2.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def adadelta(
     epsilon: float,
     scale: float = 1.0,
 ) -> None:
-    """delta = sqrt((delta_cache + epsilon) / (cache + epsilon)) g, with the cache of before and after."""
+    """delta = sqrt((delta_cache + epsilon) / (cache + epsilon)) g, with the old delta_cache and new cache."""
     _adadelta(w, dw, cache, delta_cache, decay_rate, 1 - decay_rate, learning_rate, epsilon, scale)
 
 
@@ -86,7 +86,7 @@ def adam(
     epsilon: float,
     scale: float = 1.0,
 ) -> None:
-    """m, v = averages of g, g^2, less biased m', v'; w -= learning_rate m' / (sqrt(v') + epsilon)."""
+    """m, v = averages of g, g^2; with bias-corrected m', v', w -= learning_rate m' / (sqrt(v') + epsilon)."""
     _adam(w, dw, m, v, step, learning_rate, beta1, beta2, epsilon, 0.0, scale)
 
 
@@ -122,7 +122,7 @@ def _adam(
     weight_decay: float,
     scale: float,
 ) -> None:
-    # m / c1 / (sqrt(v / c2) + e) = sqrt(c2) / c1 m / (sqrt(v) + sqrt(c2) e): the corrections become numbers
+    # m / c1 / (sqrt(v / c2) + e) = sqrt(c2) / c1 m / (sqrt(v) + sqrt(c2) e): bias corrections are scalars
     root = math.sqrt(1 - beta2**step)
     rate = learning_rate * root / (1 - beta1**step)
     keep = 1 - learning_rate * weight_decay
@@ -152,7 +152,7 @@ def sum_of_squares(x: Array) -> Any:
 @primitive
 @kernel("T[::1], T", parallel_from=_PARALLEL_FROM)
 def clip_values(part, parts, x, bound):
-    """Bring every element into [-bound, bound]; NaN stays."""
+    """Clip every element to [-bound, bound]; NaN remains NaN."""
     x = slice_of(x, part, parts)
     for j in range(x.size):
         not_below = -bound if x[j] < -bound else x[j]
@@ -161,7 +161,7 @@ def clip_values(part, parts, x, bound):
 
 @primitive
 def flush_subnormals(x: Array) -> None:
-    """Set to zero what is subnormal."""
+    """Set subnormal elements to zero."""
     _flush(x, float(np.finfo(x.dtype).tiny))
 
 

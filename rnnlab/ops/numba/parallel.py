@@ -2,11 +2,11 @@
 
     in_parts(parts, work, (x, out))
 
-calls ``work(part, parts, x, out)`` for each part from 0 to ``parts`` - 1, on as many threads of OpenMP, and
-waits until all are done. With one part, the calling thread does it. If a part fails, for which lack of memory
-is the only reason, the caller raises MemoryError.
+calls ``work(part, parts, x, out)`` for each part from 0 to ``parts`` - 1, each on an OpenMP thread, and waits
+until all are done. A single part runs on the calling thread. If a part fails, which happens only for lack of
+memory, the caller raises MemoryError.
 
-The machine code is the same for any number of threads. numba's ``prange`` has a version of its own for
+The machine code is the same for any number of threads. numba's ``prange`` would need a separate version for
 several threads, which takes three times as long to compile.
 """
 
@@ -28,13 +28,13 @@ _BLOCK = 1 << 10  # elements
 
 
 def start_threads() -> None:
-    """Load numba's library of threads; machine code that calls it cannot be loaded before."""
+    """Load numba's threading library, which must precede loading machine code that calls it."""
     numba.get_num_threads()
 
 
 @numba.njit(inline="always")
 def share(number, part, parts):
-    """The numbers below ``number`` that are a part's: a range."""
+    """The range of the numbers below ``number`` that belong to a part."""
     return range(part * number // parts, (part + 1) * number // parts)
 
 
@@ -47,10 +47,10 @@ def share_either_way(number, part, parts, backwards):
 
 @numba.njit(inline="always")
 def slice_of(x, part, parts):
-    """The elements of an array of one axis that are a part's. A loop over all of them vectorises.
+    """The elements of an array with one axis that belong to a part. A loop over them vectorises.
 
-    Parts end at whole blocks. So the last elements, which fill no vector register and may be rounded in
-    another way, are the same for any number of parts.
+    Parts end at whole blocks. The last elements, which do not fill a vector register and may be rounded
+    differently, are therefore the same for any number of parts.
     """
     blocks = (x.size + _BLOCK - 1) // _BLOCK
     return x[part * blocks // parts * _BLOCK : min(x.size, (part + 1) * blocks // parts * _BLOCK)]
@@ -58,7 +58,7 @@ def slice_of(x, part, parts):
 
 @intrinsic
 def in_parts(context, parts, work, given):
-    """See the module's docstring; ``work`` is a function of numba's, and has no result."""
+    """See the module's docstring; ``work`` is a numba function without a result."""
     inner = work.get_call_type(context, (types.int64, types.int64, *given), {})
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
@@ -86,10 +86,10 @@ def in_parts(context, parts, work, given):
 
 
 def _write_entry(context: Any, entry: ir.Function, compiled: Any, inner: Any, record: Any) -> None:
-    """The function that numba's threads call, as the loop of a generalised ufunc.
+    """The function that numba's threads call, with the signature of a generalised ufunc's loop.
 
-    Its first argument has the address of the record, and the first part to do as if it were an address, its
-    second the number of parts to do.
+    Its first argument holds the address of the record and, in place of a second address, the first part to
+    do. Its second argument is the number of parts to do.
     """
     b = ir.IRBuilder(entry.append_basic_block("entry"))
     pair = b.load(entry.args[0], typ=_PAIR)
@@ -105,9 +105,9 @@ def _write_entry(context: Any, entry: ir.Function, compiled: Any, inner: Any, re
 
 
 def _lend(context: Any, b: ir.IRBuilder, kind: Any, value: Any) -> Any:
-    """An array without its count of references, which the caller holds; another value as it is.
+    """An array without its reference count, because the caller holds a reference; other values unchanged.
 
-    Threads that count the references of the rows that they take would wait for each other at each row.
+    Threads that counted the references of their rows would wait for each other at each row.
     """
     if not isinstance(kind, types.Array):
         return value
@@ -117,7 +117,7 @@ def _lend(context: Any, b: ir.IRBuilder, kind: Any, value: Any) -> Any:
 
 
 def _call_in_parts(b: ir.IRBuilder, entry: ir.Function, record_at: Any, parts: Any) -> None:
-    """Call the entry for each part, on this thread if there is one."""
+    """Call the entry for each part; on this thread if there is only one part."""
     pair = cgutils.make_anonymous_struct(b, [record_at, _SIZE(0)])
     steps = ir.Constant(_PAIR, [0, 1])  # from a part to the next
     places = [b.inttoptr(_address(b, value), _POINTER) for value in (pair, parts, steps, _SIZE(0))]
@@ -128,7 +128,7 @@ def _call_in_parts(b: ir.IRBuilder, entry: ir.Function, record_at: Any, parts: A
             kind = ir.FunctionType(ir.VoidType(), [_POINTER] * 5 + [_SIZE] * 3)
             parallel_for = cgutils.get_or_insert_function(b.module, kind, "numba_parallel_for")
             function = b.inttoptr(b.ptrtoint(entry, _SIZE), _POINTER)
-            # it also sets the number of threads of numba's own parallel loops, which is the user's
+            # this also sets the number of threads of numba's own parallel loops, which belongs to the user
             number, nothing = ir.IntType(32), ir.VoidType()
             get = cgutils.get_or_insert_function(b.module, ir.FunctionType(number, []), "get_num_threads")
             put = cgutils.get_or_insert_function(
@@ -140,5 +140,5 @@ def _call_in_parts(b: ir.IRBuilder, entry: ir.Function, record_at: Any, parts: A
 
 
 def _address(b: ir.IRBuilder, value: Any) -> Any:
-    """The address of memory with a value, on the stack of the function."""
+    """The address of a copy of a value on the stack of the function."""
     return b.ptrtoint(cgutils.alloca_once_value(b, value), _SIZE)

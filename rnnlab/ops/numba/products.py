@@ -1,8 +1,8 @@
 """Matrix products: the choice between the kernels, MKL and NumPy.
 
 The kernels of :mod:`~rnnlab.ops.numba.gemm` compute products with prepacked weights and single products. On
-processors other than AMD's Zen a library may compute large single products: MKL, where it is installed and
-works, else NumPy's BLAS, where it is faster. The kernels of :mod:`~rnnlab.ops.numba.bfloat16` compute all
+processors other than AMD's Zen, a library may compute large single products: MKL if it is installed and
+works, else NumPy's BLAS if it is faster. The kernels of :mod:`~rnnlab.ops.numba.bfloat16` compute all
 products of rounded factors. NumPy computes ``matmul`` of other dtypes and of arrays with more than two axes.
 """
 
@@ -48,13 +48,13 @@ __all__ = [
     "prepacked",
     "verify",
 ]
-_LARGE = 1 << 26  # multiplications, from which on a library may be faster than the kernels
-NARROW = 4  # columns: so narrow an input is multiplied within other work, not in a product of its own
-_PARALLEL_FROM = 1 << 18  # numbers to add, worth waking other threads
+_LARGE = 1 << 26  # multiplications from which on a library may be faster than the kernels
+NARROW = 4  # maximum columns of an input that is multiplied within another kernel, not in a separate product
+_PARALLEL_FROM = 1 << 18  # additions for which it is worth waking other threads
 
 
 def _mkl() -> tuple[Mkl | None, str]:
-    """MKL, if it computes the large products, and a description of what does."""
+    """MKL if it computes the large products, and a description of the library that does."""
     if _ZEN:
         return None, "matrix products by kernels too"
     try:
@@ -70,7 +70,7 @@ _MKL, DESCRIPTION = _mkl()
 
 @functools.cache
 def _library() -> Mkl | NumpyBlas | None:
-    """What computes large products; None are the kernels."""
+    """The library that computes large products; None if the kernels do."""
     if _MKL is not None or _ZEN:
         return _MKL
 
@@ -148,7 +148,7 @@ def verify() -> None:
 def _add_column_sums(part, parts, x, out):
     M, left, right = x.shape[0], part * out.size // parts, (part + 1) * out.size // parts
     sums = np.zeros(right - left, out.dtype)
-    for i in range(0, M - 3, 4):  # four rows at once: the sums are read and written a quarter as often
+    for i in range(0, M - 3, 4):  # four rows at once, so that the sums are accessed a quarter as often
         a, b, c, d = x[i, left:right], x[i + 1, left:right], x[i + 2, left:right], x[i + 3, left:right]
         for j in range(sums.size):
             sums[j] += (a[j] + b[j]) + (c[j] + d[j])
@@ -161,7 +161,7 @@ def _add_column_sums(part, parts, x, out):
 
 @kernel("T[:,:], T[:,::1], T[:,::1], T[::1]", arguments="x (n, K); dout (n, G); dW! (K, G); db! (G,)")
 def _add_narrow_gradients(part, parts, x, dout, dW, db):
-    """Both sums, of part of the columns, while ``dout`` is read once."""
+    """Both sums for a part of the columns, in one pass over ``dout``."""
     (M, K), left, right = x.shape, part * db.size // parts, (part + 1) * db.size // parts
     sums = np.zeros((K + 1, right - left), db.dtype)
     bias = sums[K]

@@ -1,8 +1,8 @@
 """The operations of matrix products on vector registers, as LLVM instructions.
 
 A tile of a product, up to six rows by the columns of a panel, is summed in registers. Square blocks are
-transposed in registers. Numbers are rounded to bfloat16, and tiles are summed from pairs of them: 32 bits, of
-which the lower half is the first number.
+transposed in registers. Numbers are rounded to bfloat16, and tiles are summed from pairs of bfloat16: a pair
+has 32 bits, and the lower half is its first number.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = [
     "transpose_square",
 ]
 
-ROWS = 6  # of a tile, at most
+ROWS = 6  # maximum rows of a tile
 
 
 def tile_of(triple: str, features: Mapping[str, bool]) -> tuple[int, int]:
-    """Bytes of a vector register, and how many of them hold the columns of a tile.
+    """The bytes of a vector register, and the number of registers that hold the columns of a tile.
 
     The sums of six rows take 24 of 32 registers with AVX-512 or NEON, and 12 of 16 on other processors.
 
@@ -41,7 +41,7 @@ def tile_of(triple: str, features: Mapping[str, bool]) -> tuple[int, int]:
     triple : str
         The processor and its system, as LLVM names them.
     features : mapping of str to bool
-        What the processor has.
+        Whether the processor has each of LLVM's features.
     """
     if not triple.startswith(("x86_64", "i686")):
         return 16, 4
@@ -57,9 +57,9 @@ VECTOR, REGISTERS = tile_of(binding.get_process_triple(), binding.get_host_cpu_f
 def sum_up(context, like, rows, depth, x, x_step, w, first, first_step, out, out_step):
     """out = first + x w: 1 to 6 rows, ``depth`` numbers to add up, and the columns of a panel.
 
-    x, w, first and out are addresses, a step is the bytes from a row to the next. ``first`` is 0 where the
-    sums start at zero. ``like`` is an array of the dtype of x and w. uint32 are pairs of bfloat16, whose sums
-    are float32; that needs AVX512-BF16.
+    x, w, first and out are addresses; a step is the number of bytes from one row to the next. ``first`` is 0
+    if the sums start at zero. ``like`` is an array of the dtype of x and w. The dtype uint32 stands for pairs
+    of bfloat16, whose sums are float32; that needs AVX512-BF16.
     """
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
@@ -137,7 +137,7 @@ def round_lines(context, first, second, target):
 
 @intrinsic
 def transpose_square(context, like, source, source_step, target, target_step):
-    """Transpose as many lines of numbers as a register holds, with registers that swap ever smaller parts."""
+    """Transpose as many lines as a register holds numbers, by exchanging ever smaller parts of registers."""
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
         vector, itemsize = _vector(context.get_value_type(signature.args[0].dtype))
@@ -167,7 +167,7 @@ def transpose_square(context, like, source, source_step, target, target_step):
 
 
 class _BFloat(ir.Type):
-    """LLVM's bfloat, which llvmlite does not have."""
+    """LLVM's type bfloat, which llvmlite lacks."""
 
     def _to_string(self) -> str:
         return "bfloat"
@@ -183,7 +183,7 @@ _BFLOAT = _BFloat()
 
 
 class _Numbers:
-    """Terms of sums: the products of numbers, float or double."""
+    """Terms of sums that are products of numbers, float or double."""
 
     def __init__(self, module: ir.Module, real: Any) -> None:
         self.number, self.itemsize = real, 4 if isinstance(real, ir.FloatType) else 8
@@ -191,12 +191,12 @@ class _Numbers:
         self._add = _multiply_add(module, self.sums)
 
     def add(self, b: ir.IRBuilder, everywhere: Any, weight: Any, total: Any) -> Any:
-        """A register of sums and the products of a register of weights and a number in all its places."""
+        """``total`` plus the products of a register of weights and one with the same number in all lanes."""
         return b.call(self._add, [everywhere, weight, total])
 
 
 class _Pairs:
-    """Terms of sums: a b + c d of pairs of bfloat16."""
+    """Terms of sums that are a b + c d for pairs of bfloat16."""
 
     number, itemsize = ir.IntType(32), 4
     sums, weights = ir.VectorType(ir.FloatType(), VECTOR // 4), ir.VectorType(_BFLOAT, VECTOR // 2)
@@ -215,7 +215,7 @@ def _add_up(
     b: ir.IRBuilder, terms: _Numbers | _Pairs, count: int, depth: Any,
     x: Any, x_step: Any, w: Any, first: Any, first_step: Any, out: Any, out_step: Any,
 ) -> None:  # fmt: skip
-    """The tile of ``count`` rows; its sums are values that the compiler keeps in registers."""
+    """A tile of ``count`` rows, whose sums the compiler keeps in registers."""
     vector, itemsize, lanes = terms.sums, terms.itemsize, terms.sums.count
     numbers = ir.VectorType(terms.number, lanes)
     rows = [b.add(x, b.mul(x_step, _int64(row))) for row in range(count)]
@@ -267,17 +267,17 @@ def _vector(number: Any) -> tuple[Any, int]:
 
 
 def _registers(b: ir.IRBuilder, address: Any) -> list[Any]:
-    """Where the registers of a line lie."""
+    """The addresses of a line's parts, each of which fills a register."""
     return [_pointer(b, b.add(address, _int64(register * VECTOR))) for register in range(REGISTERS)]
 
 
 def _pointer(b: ir.IRBuilder, address: Any) -> Any:
-    """An address as an untyped pointer: a load from it names the type."""
+    """An address as an untyped pointer; loads from it specify the type."""
     return b.inttoptr(address, ir.PointerType())
 
 
 def _multiply_add(module: ir.Module, vector: Any) -> Any:
-    """a b + c, in one instruction where there is one."""
+    """a b + c, in one instruction if the processor has one."""
     kind = "f32" if isinstance(vector.element, ir.FloatType) else "f64"
     function = ir.FunctionType(vector, [vector] * 3)
     return cgutils.get_or_insert_function(module, function, f"llvm.fmuladd.v{vector.count}{kind}")

@@ -13,7 +13,7 @@ from rnnlab.ops.numba.memory import empty, empty_like
 from rnnlab.ops.numba.parallel import share
 from rnnlab.types import Array
 
-_BLOCK = 64  # scores that are passed over at once if none of them is wanted
+_BLOCK = 64  # scores that are skipped together if none of them is needed
 
 
 @primitive
@@ -165,13 +165,13 @@ def _draw(part, parts, scores, uniform, inverse, columns):
 
 @inlined
 def _exceeds(score, other):
-    """Whether it is larger, as NaN is larger than all numbers."""
+    """Whether the score is larger, where NaN counts as larger than all numbers."""
     return score > other or (score != score and other == other)
 
 
 @inlined
 def _insert(score, column, best, where):
-    """Insert it among the best, which are in descending order, behind its equals; or leave it out."""
+    """Insert the score into the best ones, in descending order and after equal ones, if it is among them."""
     rank = best.size
     while rank > 0 and _exceeds(score, best[rank - 1]):
         rank -= 1

@@ -1,4 +1,4 @@
-"""The primitives on NumPy: the reference that every other implementation is compared with."""
+"""The primitives on NumPy: the reference with which every other implementation is compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activations on NumPy, element by element."""
+"""Elementwise activations on NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays on NumPy: making them, moving rows."""
+"""Arrays on NumPy: allocation and moves of rows."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def clear(x: Array) -> None:
 
 @checked
 def take(x: Array, rows: Array, out: Array) -> None:
-    np.take(x, rows, axis=0, out=out, mode="clip")  # the mode that needs no second copy
+    np.take(x, rows, axis=0, out=out, mode="clip")  # with the default mode NumPy would copy twice
 
 
 @checked

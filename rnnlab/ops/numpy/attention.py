@@ -43,7 +43,7 @@ def additive_attention_backward(
     np.subtract(1, hidden, out=hidden)
     hidden *= v
     hidden *= dscores[:, :, None]
-    dquery += np.matmul(np.ones((1, slots.shape[1]), v.dtype), hidden)[:, 0]  # a sum, as a product
+    dquery += np.matmul(np.ones((1, slots.shape[1]), v.dtype), hidden)[:, 0]  # the sum over the slots
     _add_at(dkeys, slots, missing, hidden)
 
 
@@ -80,7 +80,7 @@ def attention_memory_gradient(dcontext: Array, weights: Array, slots: Array, dme
 
 
 def _missing(slots: Array) -> Array | None:
-    """Which slots name no row, (n, L); None if all do."""
+    """Whether each slot is empty, (n, L); None if none is."""
     missing = slots < 0
     return missing if missing.any() else None
 
@@ -95,7 +95,7 @@ def _hidden(query: Array, keys: Array, slots: Array, missing: Array | None) -> A
 def _attend(
     scores: Array, memory: Array, slots: Array, missing: Array | None, weights: Array, context: Array
 ) -> None:
-    """Write the softmax of the scores over the existing slots, and the memory's sum by these weights."""
+    """Write the softmax of the scores over the existing slots, and the memory's weighted sum."""
     if missing is None:
         scores -= scores.max(axis=1, keepdims=True, initial=-np.inf)
         np.exp(scores, out=scores)
@@ -106,14 +106,14 @@ def _attend(
         scores -= np.where(empty, 0, scores.max(axis=1, keepdims=True))
         np.exp(scores, out=scores)
         np.divide(scores, scores.sum(axis=1, keepdims=True) + empty, out=weights)
-        weights[missing] = 0  # also where a score is NaN
+        weights[missing] = 0  # even if a score is NaN
     np.matmul(weights[:, None], _rows_at(memory, slots, missing), out=context[:, None])
 
 
 def _scores_gradient(
     dcontext: Array, memory: Array, slots: Array, missing: Array | None, weights: Array, dscores: Array
 ) -> None:
-    """Turn the gradient of the weights, in ``dscores``, and of the context into that of the scores."""
+    """Turn the gradients of the weights, in ``dscores``, and of the context into that of the scores."""
     if missing is not None:
         dscores[missing] = 0
     dscores += np.matmul(_rows_at(memory, slots, missing), dcontext[:, :, None])[:, :, 0]

@@ -60,7 +60,7 @@ def step_by(
     places: Array | None,
     penalty: Array | None,
 ) -> BeamStep:
-    """:func:`beam_step` with a function that finds the largest scores."""
+    """:func:`beam_step` with a given function that finds the largest scores."""
     check_step(log_probs, before, found, pointers, rules, places, penalty)
     S, K, V = before.totals.shape[1], pointers.shape[2], log_probs.shape[1]
     beams, status, totals = before.beams, before.status, before.totals
@@ -71,7 +71,7 @@ def step_by(
         beams, status, totals, log_probs = beams[places], status[places], totals[places], log_probs[places]
     going = status == GOING
     totals = np.where(going[:, None], totals, -np.inf)
-    with np.errstate(invalid="ignore"):  # numbers that are refused
+    with np.errstate(invalid="ignore"):  # from log-probabilities that are refused
         if rules.last:
             largest, ends, open_totals, parents, words = _last(totals, log_probs, K, rules.end_token)
         else:
@@ -101,20 +101,20 @@ def _continuations(
     end_token: int,
     penalty: Array | None,
 ) -> tuple[Array, Ends, Array, Array, Array]:
-    """The largest log-probability, the ends among the K best, and the K best other continuations.
+    """The largest log-probability, the K best continuations that end, and the K best others.
 
     A continuation is a log-probability, the slot that it continues, and a word.
     """
     b, S, V = log_probs.shape
     ranked = log_probs if penalty is None else log_probs - penalty[:, None]
-    # K continuations of one sentence are needed, and <END>; there are V, but K in all are returned
+    # of the V continuations of a sentence, at most K and <END> are needed; in total at least K are returned
     most = min(K + 1, max(V, -(-K // S)))
     words, values = (each.reshape(b, S, most) for each in top(ranked.reshape(b * S, V), most))
     gained = values
     if penalty is not None:
         gained = np.where(values > -np.inf, np.take_along_axis(log_probs, words, axis=2), -np.inf)
 
-    # of equals, the first word of the first sentence is taken, as in greedy decoding
+    # among equal ones, the first word of the first sentence is taken, as in greedy decoding
     candidates = b, S * most
     order = np.argsort(-(totals[:, :, None] + values).reshape(candidates), axis=1, kind="stable")
     rows = np.arange(b)[:, None]  # indexing with these takes half the time of take_along_axis for few beams
@@ -133,7 +133,7 @@ def _continuations(
 
 
 def _last(totals: Array, log_probs: Array, K: int, end_token: int) -> tuple[Array, Ends, Array, Array, Array]:
-    """The same where <END> is the only continuation."""
+    """The same if <END> is the only continuation."""
     b, S = totals.shape
     values = log_probs[:, :, end_token]
     slots = np.broadcast_to(np.arange(S), (b, S))

@@ -11,10 +11,10 @@ __all__ = ["factors", "rounded_to_bfloat16"]
 
 
 def rounded_to_bfloat16(x: Array) -> Array:
-    """The nearest bfloat16 of each number, as float32; of two as near, the one whose last bit is 0.
+    """The nearest bfloat16 of each number, as float32; a tie goes to the one whose last bit is 0.
 
-    Infinities, NaN and signs of zero stay as they are, and numbers from half a step above the largest
-    bfloat16 become infinite.
+    Infinities, NaN and the sign of zero are kept. Numbers at least half a step above the largest bfloat16
+    become infinite.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def rounded_to_bfloat16(x: Array) -> Array:
 
 
 def factors(x: Array, w: Array) -> tuple[Array, Array]:
-    """The factors of a product, in the precision that holds here and now."""
+    """The factors of a product in the current precision."""
     if products_precision() == "bfloat16" and x.dtype == w.dtype == np.float32:
         return rounded_to_bfloat16(x), rounded_to_bfloat16(w)
     return x, w

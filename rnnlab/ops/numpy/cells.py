@@ -67,7 +67,7 @@ def lstm_backward(dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Arr
 def lstm_backward_of_sum(
     dh: Array, further: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array
 ) -> None:
-    """:func:`lstm_backward` of dh + further; ``dh`` is scratch afterwards."""
+    """:func:`lstm_backward` for dh + further; ``dh`` is undefined afterwards."""
     dh += further
     lstm_backward(dh, dc, gates, prev_c, tanh_c, da)
 
@@ -196,7 +196,7 @@ def _interpolate(z: Array, g: Array, prev_h: Array, h: Array) -> None:
 def _interpolate_backward(
     dh: Array, z: Array, g: Array, mixed: Array, prev_h: Array, da_z: Array, da_g: Array
 ) -> None:
-    """``mixed`` was interpolated with prev_h: g, or mask g; the caller multiplies da_g by the mask."""
+    """``mixed``, g or mask g, was interpolated with prev_h; the caller multiplies da_g by the mask."""
     np.subtract(1, z, out=da_g)  # scratch: 1 - z
     np.subtract(prev_h, mixed, out=da_z)
     da_z *= z

@@ -1,4 +1,4 @@
-"""Maximum over the vectors of a set, and the multi-label margin loss, on NumPy."""
+"""The maximum over a set of vectors, and the multi-label margin loss, on NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rnnlab.types import Array
 
 @checked
 def max_pool(x: Array, values: Array) -> Array:
-    slots = x.argmax(axis=1)  # the first of equals; NaN counts as the largest
+    slots = x.argmax(axis=1)  # the first of equal numbers; NaN counts as the largest
     values[...] = np.take_along_axis(x, slots[:, None], axis=1)[:, 0]
     return slots
 
@@ -29,7 +29,7 @@ def multilabel_margin(scores: Array, words: Array, scale: float, dscores: Array)
         np.zeros(scores.shape, scores.dtype),
         ~_is_in(words, scores),
     )
-    for k in range(K):  # a column of words at a time, so that no array has more elements than the scores
+    for k in range(K):  # one column of words at a time, so that no array is larger than the scores
         word = words[:, k]
         new = (word >= 0) & (words[:, :k] != word[:, None]).all(axis=1)
         gaps = scores + (1 - scores[rows, word])[:, None]

@@ -1,13 +1,14 @@
-"""Dropout and zoneout on NumPy: masks that follow from a seed and a position.
+"""Dropout and zoneout on NumPy: masks that are computed from a seed and a position.
 
-Element i of a mask is drawn with probability p if a 32-bit integer made of ``seed``, in [0, 2^63), and i is
-below 2^32 p. So the backward recomputes the mask instead of reading it, and the part of an array from element
-``start`` on has the mask that it has in the full array. The integer is
+A 32-bit integer is computed from ``seed``, in [0, 2^63), and the position i. Element i of a mask is drawn if
+this integer is below 2^32 p, which has probability p. The backward therefore recomputes the mask instead of
+reading it, and a part of an array, from element ``start`` on, has the same mask as in the full array. The
+integer is
 
 - in :func:`dropout`, the upper half of the output of splitmix64 (Steele, Lea and Flood 2014) in the state
   seed + (i + 1) gamma;
-- in the masks of recurrent steps, which have to be cheaper, (i + 1) and both halves of the seed mixed in
-  32 bits by three multiplications (the constants of Wellons's triple32, 2018).
+- in the masks of recurrent steps, which must be cheaper, a 32-bit mixture of (i + 1) and both halves of the
+  seed by three multiplications (with the constants of Wellons's triple32, 2018).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from rnnlab.ops.arguments import checked
 from rnnlab.types import Array
 
-_BLOCK = 1 << 16  # elements per block, so that every pass over a block finds it in the cache
+_BLOCK = 1 << 16  # elements per block, so that a block stays in the cache for all passes
 
 GAMMA, MIX_1, MIX_2 = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 STRIDE, FIRST, SECOND, THIRD = (np.uint32(c) for c in (0x9E3779B9, 0xED5AD4BB, 0xAC4C1B51, 0x31848BAB))
@@ -35,7 +36,7 @@ def dropout(x: Array, p: float, seed: int, out: Array) -> None:
     elements, to, scale = x.reshape(-1), dropped.reshape(-1), x.dtype.type(1 / (1 - float(p)))
     for block in _blocks(elements.size):
         drawn = _drawn(p, seed, block.start, elements[block].size)
-        np.multiply(elements[block], ~drawn * scale, out=to[block])  # where() takes far longer than a product
+        np.multiply(elements[block], ~drawn * scale, out=to[block])  # much faster than np.where
     if dropped is not out:
         out[...] = dropped
 

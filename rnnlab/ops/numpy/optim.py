@@ -1,8 +1,8 @@
 """Update rules over flat arrays on NumPy, in place, one block after another.
 
-A formula in NumPy is a chain of passes over its operands. Over whole parameters each pass goes to memory;
-over blocks of 128 KiB all but the first find their operands in the cache. A function needs a block or two of
-scratch in addition to its arguments, however many parameters there are.
+A formula in NumPy is a chain of passes over its operands. Over all parameters, each pass reads from memory;
+over blocks of 128 KiB, all passes but the first find their operands in the cache. A function needs one or two
+blocks of scratch memory, independent of the number of parameters.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def adamw(
     weight_decay: float,
     scale: float = 1.0,
 ) -> None:
-    # m / c1 / (sqrt(v / c2) + e) = sqrt(c2) / c1 m / (sqrt(v) + sqrt(c2) e): the corrections become numbers
+    # m / c1 / (sqrt(v / c2) + e) = sqrt(c2) / c1 m / (sqrt(v) + sqrt(c2) e): bias corrections are scalars
     root = math.sqrt(1 - beta2**step)
     rate = learning_rate * root / (1 - beta1**step)
     for scratch, w_, dw_, m_, v_ in _blocks(w, dw, m, v):
@@ -173,7 +173,7 @@ def move_towards(x: Array, target: Array, *, rate: float) -> None:
 def sum_of_squares(x: Array) -> Any:
     size = max(1, _BLOCK_BYTES // x.itemsize)
     blocks = (x[start : start + size] for start in range(0, x.size, size))
-    # Each product is in x's dtype, their sum in float64: a long float32 sum keeps its digits.
+    # Each product has the dtype of x, but their sum is float64, so that a long sum keeps its precision.
     with np.errstate(over="ignore", invalid="ignore"):
         return sum((float(np.dot(block, block)) for block in blocks), 0.0)
 
@@ -201,7 +201,7 @@ def flush_subnormals(x: Array) -> None:
 
 
 def _blocks(*arrays: Array, scratch: int = 1) -> Iterator[tuple[Array, ...]]:
-    """Yield for each block ``scratch`` arrays to write and views of ``arrays``, all of one length."""
+    """Yield, for each block, ``scratch`` arrays to write and views of ``arrays``, all of the same length."""
     first = arrays[0]
     size = max(1, min(first.size, _BLOCK_BYTES // first.itemsize))
     free = np.empty((scratch, size), first.dtype)
@@ -211,7 +211,7 @@ def _blocks(*arrays: Array, scratch: int = 1) -> Iterator[tuple[Array, ...]]:
 
 
 def _mean_of_squares(mean: Array, x: Array, decay: float, scale: float, scratch: Array) -> None:
-    """mean = decay mean + (1 - decay) (scale x)^2; x is scaled first, because its square may be infinite."""
+    """mean = decay mean + (1 - decay) (scale x)^2; x is scaled first, because x^2 may be infinite."""
     np.multiply(x, math.sqrt(1 - decay) * scale, out=scratch)
     scratch *= scratch
     mean *= decay

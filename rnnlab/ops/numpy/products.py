@@ -8,7 +8,7 @@ from rnnlab.ops.arguments import checked
 from rnnlab.ops.numpy.bfloat16 import factors
 from rnnlab.types import Array
 
-_FEW_ROWS = 128  # of so few rows, the product with a transposed weight is faster the other way round
+_FEW_ROWS = 128  # for so few rows, the transposed product is faster if the weight is transposed
 
 
 def matmul(x: Array, w: Array) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 from rnnlab.ops.arguments import checked
 from rnnlab.types import Array
 
-_BLOCK = 1 << 16  # elements per block of rows, so that every pass over a block finds it in the cache
+_BLOCK = 1 << 16  # elements per block of rows, so that a block stays in the cache for all passes
 
 
 @checked
@@ -47,7 +47,7 @@ def log_softmax(scores: Array, out: Array | None = None) -> Array:
 def top(scores: Array, count: int) -> tuple[Array, Array]:
     scores, rows = scores.copy(), np.arange(scores.shape[0])
     columns, values = np.empty((rows.size, count), np.int64), np.empty((rows.size, count), scores.dtype)
-    for rank in range(count):  # few passes; a partition is not faster, and picks any of several equals
+    for rank in range(count):  # few passes; a partition is not faster, and its order of equals is arbitrary
         best = scores.argmax(axis=1)
         columns[:, rank], values[:, rank] = best, scores[rows, best]
         scores[rows, best] = -np.inf

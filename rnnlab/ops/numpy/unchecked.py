@@ -22,7 +22,7 @@ def primitives() -> SimpleNamespace:
 
 
 def _unwrapped(module: ModuleType) -> SimpleNamespace:
-    """What a module has, each function as it is beneath its decorators."""
+    """The attributes of a module, with functions freed of their decorators."""
     return SimpleNamespace(
         **{
             name: inspect.unwrap(value) if inspect.isfunction(value) else value
