@@ -8,7 +8,7 @@ from pathlib import Path
 from rnnlab.course import assignment
 from rnnlab.files import atomic_write
 
-PACKAGE = "cs231n"  # what the course's notebooks import
+PACKAGE = "cs231n"  # the package that the course's notebooks import
 
 
 def write_assignment(directory: str | os.PathLike[str]) -> Path:
@@ -20,7 +20,7 @@ def write_assignment(directory: str | os.PathLike[str]) -> Path:
     Parameters
     ----------
     directory : path
-        The folder of the notebooks, in which the package is made.
+        The folder of the notebooks, in which the package is created.
 
     Returns
     -------

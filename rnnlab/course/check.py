@@ -23,8 +23,8 @@ from rnnlab.types import Array
 __all__ = ["Report", "WrongFunction", "check", "examine"]
 
 _LIMIT = 1e-7
-_ROUNDED = 1e-5  # an error of float32, or of a small number that is added, is smaller
-_EXACT = 1e-12  # that of another order of operations is smaller
+_ROUNDED = 1e-5  # upper bound of the error due to float32, or to a small number that is added
+_EXACT = 1e-12  # upper bound of the error due to another order of operations
 
 
 class WrongFunction(AssertionError):
@@ -33,24 +33,24 @@ class WrongFunction(AssertionError):
 
 @dataclass
 class Report:
-    """What a check has found.
+    """The result of a check.
 
     Attributes
     ----------
     exercise : str
     functions : tuple of str
-        Whose functions were checked: their names, and where they are defined.
+        The checked functions: their names, and where they are defined.
     errors : dict of str to float
-        The relative distance of each result and gradient from the right one, the largest of all inputs.
+        The relative distance of each result and gradient from the right one, the largest over all inputs.
     problems : list of str
-        Exceptions, wrong numbers of results, shapes, writes into the caller's arrays.
+        Exceptions, wrong numbers of results, wrong shapes, and writes into the caller's arrays.
     diagnoses : list of Diagnosis
-        What explains wrong numbers.
+        Explanations of wrong numbers.
     limits : dict of str to float
-        The largest error of each result and gradient that passes: 0 of those in float32, whose error may be
-        small by chance.
+        The largest error of each result and gradient that passes. It is 0 for those in float32, whose error
+        may be small by chance.
     unchecked : bool
-        Whether the backward is not compared, because the forward, which is wrong, has no numeric gradient.
+        Whether the backward could not be compared, because the forward is wrong and has no numeric gradient.
     """
 
     exercise: str
@@ -94,21 +94,21 @@ def check(
     seed: int | None = None,
     own: bool = False,
 ) -> Report:
-    """Check the functions of an exercise: print the errors, or raise an exception that says what is wrong.
+    """Check the functions of an exercise: print the errors, or raise an exception that explains them.
 
     Parameters
     ----------
     name : str
-        Of the exercise, such as "lstm_step"; the name of one of its functions will do.
+        The name of the exercise, such as "lstm_step", or of one of its functions.
     forward : callable, optional
         The forward, or the loss. The right one is used if it is left out.
     backward : callable, optional
-        The backward, which is given the cache of ``forward``. It is not checked if it is left out.
+        The backward, which gets the cache of ``forward``. It is not checked if it is left out.
     seed : int, optional
-        Of the random inputs; new ones in every call if it is left out.
+        The seed of the random inputs. By default each call has new inputs.
     own : bool
-        Whether the functions must be the student's own: functions of rnnlab, and functions that call those of
-        rnnlab with the same name, are reported.
+        Whether the functions must be the student's own. If so, functions of rnnlab, and functions that call
+        rnnlab's function of the same name, are reported.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def examine(
             report.problems.append(f"{exercise.functions[1]} cannot be checked: {error}")
             report.unchecked = True
         else:
-            limit = _ROUNDED if in_float32 else _LIMIT  # what the forward has rounded costs its points alone
+            limit = _ROUNDED if in_float32 else _LIMIT  # rounding in the forward costs its points only
             _judge(report, backwards, expected, known=forward_is_right, limit=limit)
         if len(backwards.values) < common:
             _judge_square(report, exercise, "backward", backward, first)
@@ -201,7 +201,7 @@ def examine(
 
 
 def _watched(exercise: Exercise, *given: Callable[..., Any] | None) -> list[Watched | None]:
-    """Functions whose calls of the library's solutions are noted."""
+    """The functions, wrapped to record their calls of the library's solutions."""
     names = (*exercise.functions, "")  # a loss has no backward
     return [
         None if each is None else Watched(each, name, exercise.functions)
@@ -212,7 +212,7 @@ def _watched(exercise: Exercise, *given: Callable[..., Any] | None) -> list[Watc
 def _judge_square(
     report: Report, exercise: Exercise, kind: str, function: Callable[..., Any], forward: Callable[..., Any]
 ) -> None:
-    """Diagnose a function that raises an exception by what it computes where all sizes are equal."""
+    """Diagnose a function that raises an exception from its results on inputs whose sizes are all equal."""
     draws = draws_of(exercise, square=True)
     forwards = Runs(exercise, "forward", forward, draws)
     runs = forwards if kind == "forward" else Runs(exercise, kind, function, draws, forwards.caches)
@@ -246,7 +246,7 @@ def _expected(exercise: Exercise) -> str:
 
 
 def _takes(function: Callable[..., Any] | None, options: Mapping[str, Any]) -> bool:
-    """Whether a function has keyword arguments of these names; the right one, which None stands for, has."""
+    """Whether a function has keyword arguments with these names. None stands for the right one, which has."""
     if function is None or not options:
         return True
     try:
@@ -267,7 +267,7 @@ def _right(exercise: Exercise, draw: Draw) -> Results:
 def _judge(
     report: Report, runs: Runs, right: Sequence[Results], *, known: bool = True, limit: float = _LIMIT
 ) -> None:
-    """Write into the report what the runs show; mistakes are known relative to a right forward alone."""
+    """Add the findings of the runs to the report. Mistakes are only known relative to a right forward."""
     report.problems += runs.problems
     common = sum(not draw.note for draw in runs.draws)
     if len(runs.values) < common:
@@ -295,7 +295,7 @@ def _judge(
     elif not known:
         forward, backward = runs.exercise.functions
         report.diagnoses.append(
-            Diagnosis(notes=(f"{backward} is not the gradient of {forward}: mend {forward} first",))
+            Diagnosis(notes=(f"{backward} is not the gradient of {forward}: fix {forward} first",))
         )
     elif all(notes):
         are = "are" if len(wrong) > 1 else "is"
@@ -311,12 +311,12 @@ def _distance(one: Array, other: Array) -> float:
 
 
 def _in_float32(one: Array, other: Array) -> bool:
-    """Whether a result that is nearly right has numbers of float32 alone."""
+    """Whether all numbers of a nearly right result are representable in float32."""
     return _EXACT < _distance(one, other) <= _ROUNDED and np.array_equal(one, one.astype(np.float32))
 
 
 def _of_rounding(report: Report, wrong: Sequence[str]) -> Iterator[str]:
-    """What is said of results that are right to some digits."""
+    """Messages about results that are right to some digits."""
     if in_float32 := [name for name in wrong if report.limits[name] == 0]:
         *others, last = in_float32
         subject = f"{', '.join(others)} and {last} are" if others else f"{last} is"
@@ -331,7 +331,7 @@ def _of_rounding(report: Report, wrong: Sequence[str]) -> Iterator[str]:
 
 
 class _NoGradient(Exception):
-    """There is no numeric gradient. The message says what the forward raises."""
+    """There is no numeric gradient. The message names the exception of the forward."""
 
 
 def _gradients(
@@ -341,7 +341,7 @@ def _gradients(
     values: Sequence[Results],
     right: Sequence[Results],
 ) -> Sequence[Results]:
-    """The gradients of a forward: the right ones if it is right, also in float32, else numeric ones."""
+    """The gradients of a forward: the right ones if it is right (float32 included), else numeric ones."""
     expected: list[Results] = []
     for draw, found, correct in zip(draws, values, right, strict=True):
         pairs = [(found[name], correct[name]) for name in correct if name in found]
@@ -357,12 +357,12 @@ def _gradients(
 
 
 def _numeric(exercise: Exercise, forward: Callable[..., Any], draw: Draw) -> Results:
-    """The gradients of a forward by central differences, of all its results that have a gradient.
+    """The gradients of a forward by central differences, through all results that have a gradient.
 
     Raises
     ------
     _NoGradient
-        If the forward, which has returned on the inputs as they are, does not on others.
+        If the forward raises an exception on changed inputs.
     """
     inputs = copied(draw.inputs)
     found: dict[str, Array] = {}

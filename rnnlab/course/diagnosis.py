@@ -1,9 +1,9 @@
 """Name the mistake in a student's function from the numbers that it returns.
 
 The results of every single-mistake version of the right function (:mod:`rnnlab.course.variants`) are computed
-once, on fixed random inputs. The difference of a student's results from the right ones is compared with the
-difference of each version. Two mistakes at once are found as the sum of two differences, which is exact if
-they do not act on the same path. Versions that give the same numbers are ties: all of them are named.
+once, on fixed random inputs. The difference between a student's results and the right ones is compared with
+the difference of each version. Two mistakes at once are found as the sum of two differences, which is exact
+if they do not act on the same path. Versions that give the same numbers are ties, and all of them are named.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from rnnlab.types import Array
 __all__ = ["Diagnosis", "Results", "diagnose", "draws_of"]
 
 Results = Mapping[str, Array]  # of one draw, by name
-_CLOSE = 1e-6  # a relative distance; other explanations of random numbers are far from it
+_CLOSE = 1e-6  # relative distance of an explanation; wrong explanations of random numbers are far above it
 
 
 class Diagnosis(NamedTuple):
-    """What explains wrong results.
+    """An explanation of wrong results.
 
     Attributes
     ----------
     mistakes : tuple of tuples of str
-        Each mistake by its possible names, the most likely one first. They have the same results.
+        Each mistake by its possible names, the most likely one first. All of them give the same results.
     notes : tuple of str
-        What is known about each wrong result where no explanation was found.
+        Remarks on each wrong result for which no explanation was found.
     """
 
     mistakes: tuple[tuple[str, ...], ...] = ()
@@ -52,7 +52,7 @@ class Diagnosis(NamedTuple):
 
 
 def draws_of(exercise: Exercise, *, square: bool = False) -> tuple[Draw, ...]:
-    """The inputs on which functions are compared for a diagnosis: always the same."""
+    """The inputs on which functions are compared for a diagnosis; they are always the same."""
     return tuple(exercise.draw(np.random.default_rng([7, place]), square=square) for place in range(2))
 
 
@@ -72,10 +72,10 @@ def diagnose(
     kind : "forward" or "backward"
         The function that computes them.
     found, right : sequence of mappings of str to array
-        For each of :func:`draws_of`, the student's results and the right ones. Results that ``found`` lacks,
-        because they have another shape, are left out.
+        The student's results and the right ones, for each of :func:`draws_of`. Results that ``found`` lacks,
+        because their shape is wrong, are ignored.
     square : bool
-        Whether they are of the draws with equal sizes.
+        Whether the results belong to the draws with equal sizes.
     """
     known = _known(exercise.name, kind, square)
     pieces = [np.arange(part.start, part.stop) for part in known.parts if part.name in found[0]]
@@ -106,7 +106,7 @@ class _Part(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The differences that the versions with a mistake have, without repetitions, and their messages."""
+    """The distinct differences of the versions with a mistake, and their messages."""
 
     parts: tuple[_Part, ...]
     gates: int  # the number of blocks in the last axis of the results that have gates
@@ -116,7 +116,7 @@ class _Known(NamedTuple):
     ranks: Array = np.zeros(0)  # (number,)
 
     def difference(self, found: Sequence[Results], right: Sequence[Results]) -> Array:
-        """The differences of all results of all draws in one vector, relative to the right ones' sizes."""
+        """The differences of all results of all draws as one vector, relative to the right ones' sizes."""
         pieces = []
         for one, other in zip(found, right, strict=True):
             for name, scale in self.scales.items():
@@ -127,7 +127,7 @@ class _Known(NamedTuple):
         return np.concatenate(pieces)
 
     def explain(self, residual: Array, kept: Array, count: int) -> tuple[tuple[str, ...], ...]:
-        """The mistakes, one or two, whose differences add up to this one; nothing if there are none."""
+        """The one or two mistakes whose differences add up to this one; empty if there are none."""
         residual, known = residual[kept], self.residuals[:, kept]
         limit = _CLOSE * np.linalg.norm(residual)
         rest = residual - known
@@ -143,7 +143,7 @@ class _Known(NamedTuple):
         return tuple(self.messages[each] for each in min(pairs)[1:]) if pairs else ()
 
     def _named(self, fitting: Array) -> tuple[tuple[str, ...], ...]:
-        """One mistake with the names of all versions that fit."""
+        """One mistake, with the names of all matching versions."""
         places = sorted(np.flatnonzero(fitting), key=lambda place: self.ranks[place])
         return (tuple(name for place in places for name in self.messages[place]),) if places else ()
 
@@ -180,7 +180,7 @@ def _known(name: str, kind: str, square: bool) -> _Known:
 
 
 def _arguments(exercise: Exercise, kind: str, draw: Draw) -> tuple[Any, ...]:
-    """What the right function is called with."""
+    """The arguments of the right function."""
     if kind == "forward":
         return tuple(draw.inputs.values())
     return (*draw.douts, exercise.forward(*copied(tuple(draw.inputs.values())))[-1])
@@ -194,14 +194,14 @@ def _results(
     calls: Sequence[tuple[Any, ...]],
     right: Sequence[Results],
 ) -> list[Results] | None:
-    """The results of a version on all draws; None if it fails, or has another shape or an infinite number."""
+    """The results of a version on all draws; None if it fails, or a shape is wrong or a number not finite."""
     made: list[Results] = []
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for draw, call, expected in zip(draws, calls, right, strict=True):
             try:
                 results = exercise.named(kind, function(draw.sizes, *copied(call)))
-            except Exception:  # what a version with a mistake raises is of no interest
+            except Exception:  # a version with a mistake may raise anything
                 return None
             for name, array in expected.items():
                 if results[name].shape != array.shape or not np.isfinite(results[name]).all():
@@ -211,7 +211,7 @@ def _results(
 
 
 def _grouped(known: _Known, found: Sequence[tuple[Array, int, str]], size: int) -> _Known:
-    """What is known, with one entry for all versions with the same results."""
+    """The known differences, with one entry for all versions that have the same results."""
     residuals: list[Array] = []
     members: list[list[tuple[int, str]]] = []
     lookup: dict[int, list[int]] = {}
@@ -241,10 +241,10 @@ def _first(member: tuple[int, str]) -> int:
 def _piecewise(
     exercise: Exercise, known: _Known, residual: Array, found: Sequence[Results], right: Sequence[Results]
 ) -> Diagnosis:
-    """Explain the wrong parts one after another, first by the mistake that explains most of them exactly.
+    """Explain the wrong parts one by one, starting with the mistake that explains most of them exactly.
 
-    The parts are the results, and of weights and biases the blocks of the gates: a mistake in one gate leaves
-    the blocks of the others as they are.
+    The parts are the results or, for weights and biases, the blocks of the gates, because a mistake in one
+    gate does not affect the blocks of the others.
     """
     slices: dict[tuple[str, str], list[Array]] = {}
     for part in known.parts:
@@ -273,7 +273,7 @@ def _piecewise(
         mistakes.append(known.messages[best])
         wrong = {part for part in wrong if not fits[part][best]}
         together += known.residuals[best]
-    for key in sorted(wrong):  # a mistake in one use of a variable that is right elsewhere
+    for key in sorted(wrong):  # a mistake in one use of a variable whose other uses are right
         if fits[key].any():
             best = int(np.lexsort((known.ranks, ~fits[key]))[0])
             alone = f", in {key[0]} alone"
@@ -283,12 +283,12 @@ def _piecewise(
     names = [name for name in found[0] if wrong & {(name, gate) for gate in ("", *exercise.gates)}]
     notes = [_note(exercise, name, found, right) for name in names]
     if mistakes and notes:
-        notes = [f"Mend this first: {', '.join(names)} {'is' if len(names) == 1 else 'are'} wrong as well"]
+        notes = [f"Fix this first: {', '.join(names)} {'is' if len(names) == 1 else 'are'} wrong as well"]
     return Diagnosis(tuple(mistakes), tuple(notes))
 
 
 def _note(exercise: Exercise, name: str, found: Sequence[Results], right: Sequence[Results]) -> str:
-    """What can be said about one wrong result: a factor, another result, or the blocks that are wrong."""
+    """A remark on one wrong result: a factor, another result that it equals, or its wrong blocks."""
     pairs = [(one[name], other[name]) for one, other in zip(found, right, strict=True)]
     factors = [float(np.vdot(one, other) / np.vdot(other, other)) for one, other in pairs]
     if all(np.allclose(one, factor * other) for (one, other), factor in zip(pairs, factors, strict=True)):

@@ -1,8 +1,8 @@
-"""Single changes of the source of a right function, as students make them by mistake.
+"""Single changes of the source of a right function that reproduce typical mistakes of students.
 
 Each edit changes one place of the syntax tree: it drops, doubles or negates a term, drops a factor, removes a
-transpose, sums over another axis, reads another variable, confuses two nonlinearities, exchanges two blocks,
-overwrites where it should add, or goes through time in the other order.
+transpose, sums over another axis, reads another variable, confuses two nonlinearities, swaps two blocks,
+overwrites where it should add, or loops over time in the wrong direction.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ ALPHA = "_alpha"  # the factor of a term, a variable of the edited function
 
 
 class Edit(NamedTuple):
-    """A node of the function, what replaces it, and what it then computes wrongly."""
+    """A node of the function, its replacement, and a message about the wrong result."""
 
     node: ast.AST
     new: ast.AST
-    target: str  # what the statement computes
+    target: str  # the name of the computed value
     message: str
     scaled: str = ""  # the term that is multiplied by ALPHA; the message is then that of a factor of 0
-    inner: bool = False  # in a factor of the value: an edit of the whole factor is more likely
+    inner: bool = False  # inside a factor of the value; an edit of the whole factor is more likely
 
 
 Naming = Callable[[int], str]  # the name of a result of the function, by its position
-Alike = Callable[[str], Sequence[str]]  # the variables of the same shape as one
+Alike = Callable[[str], Sequence[str]]  # the variables with the same shape as the given one
 
 
 def edits(definition: ast.FunctionDef, result: Naming, alike: Alike) -> Iterator[Edit]:
@@ -41,7 +41,7 @@ def edits(definition: ast.FunctionDef, result: Naming, alike: Alike) -> Iterator
     result : callable
         The name of each of its results.
     alike : callable
-        The variables that may be confused with one, because they have its shape.
+        The variables that may be confused with a given one, because they have the same shape.
     """
     for statement, target, value in _values(definition, result):
         yield from _edits_of(value, target, partial(_both, _known(definition, statement), alike))
@@ -58,7 +58,7 @@ class Source:
     Parameters
     ----------
     definition : ast.FunctionDef
-        Its nodes have line numbers, as those that are parsed have.
+        Its nodes must have line numbers, like parsed ones.
     """
 
     def __init__(self, definition: ast.FunctionDef) -> None:
@@ -74,7 +74,7 @@ class Source:
                             self._places.setdefault(each, (parent, name, place))
 
     def compiled(self, edit: Edit | None = None) -> CodeType:
-        """The code of a module that has the function alone, as it is or with an edit."""
+        """The code of a module with only this function, unchanged or with an edit."""
         if edit is None:
             return self._compiled()
         ast.fix_missing_locations(edit.new)
@@ -88,7 +88,7 @@ class Source:
         return compile(ast.Module([self._definition], []), f"<{self._definition.name}>", "exec")
 
     def _put(self, node: ast.AST, new: ast.AST) -> None:
-        """Put another node in the place of one, or the node itself to undo it."""
+        """Replace a node by another one; passing the node itself undoes the replacement."""
         if node not in self._places:
             raise AssertionError(f"{self._definition.name} has no such node")
         parent, name, place = self._places[node]
@@ -102,7 +102,7 @@ class Source:
 
 
 def _values(definition: ast.FunctionDef, result: Naming) -> Iterator[tuple[ast.stmt, str, ast.expr]]:
-    """The expressions of a function, each with its statement and the name of what it computes."""
+    """The expressions of a function, each with its statement and the name of its value."""
     for statement in ast.walk(definition):
         match statement:
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
@@ -119,7 +119,7 @@ def _values(definition: ast.FunctionDef, result: Naming) -> Iterator[tuple[ast.s
 
 
 def _parts(statement: ast.stmt, target: str, value: ast.expr) -> Iterator[tuple[ast.stmt, str, ast.expr]]:
-    """A value, or those of a dict, which are gradients of parameters."""
+    """A value or, for a dict, its values, which are gradients of parameters."""
     if isinstance(value, ast.Dict):
         for key, each in zip(value.keys, value.values, strict=True):
             yield statement, f"d{key.value!s}" if isinstance(key, ast.Constant) else target, each
@@ -128,7 +128,7 @@ def _parts(statement: ast.stmt, target: str, value: ast.expr) -> Iterator[tuple[
 
 
 def name_of(target: ast.expr) -> str:
-    """The name of a target without its indices; those of a tuple with commas between them."""
+    """The name of a target without its indices; for a tuple, the names separated by commas."""
     if isinstance(target, ast.Tuple):
         return ", ".join(map(name_of, target.elts))
     while isinstance(target, ast.Subscript | ast.Starred):
@@ -193,15 +193,15 @@ def _edits_of(value: ast.expr, target: str, alike: Alike) -> Iterator[Edit]:
 
 
 def _terms(node: ast.BinOp, value: ast.expr, target: str) -> Iterator[Edit]:
-    """A term of a sum: missing, or with another factor."""
+    """Edits of a term of a sum: it is missing, or has another factor."""
     for term in (node.left, node.right):
         if isinstance(term, ast.BinOp) and isinstance(term.op, ast.Add | ast.Sub):
-            continue  # a longer sum: its terms are found by themselves
+            continue  # a longer sum, whose terms are visited separately
         text = ast.unparse(term)
         if text == target:
             message = f"{target} is overwritten at each step, where it should be added to"
             if target.startswith("dh") or target.startswith("dc"):
-                message += ": what comes from the later steps is lost"
+                message += ": the gradient from later steps is lost"
         elif isinstance(term, ast.Name | ast.Subscript):
             message = f"{text} does not reach {target}: it is left out"
         else:
@@ -211,7 +211,7 @@ def _terms(node: ast.BinOp, value: ast.expr, target: str) -> Iterator[Edit]:
 
 
 def _factors(node: ast.AST, value: ast.expr, target: str) -> Iterator[Edit]:
-    """A factor of a product, a divisor, or a square: missing."""
+    """Edits in which a factor of a product, a divisor, or a square is missing."""
     match node:
         case ast.BinOp(
             op=ast.Mult(), left=left, right=ast.Call(func=ast.Attribute(attr="tanh"), args=[inner])
@@ -223,7 +223,7 @@ def _factors(node: ast.AST, value: ast.expr, target: str) -> Iterator[Edit]:
         case ast.BinOp(op=ast.Mult(), left=left, right=right):
             for kept, dropped in ((right, left), (left, right)):
                 if not (isinstance(dropped, ast.BinOp) and isinstance(dropped.op, ast.Mult)):
-                    ones = _parsed(f"np.ones_like({ast.unparse(dropped)})")  # the shape stays
+                    ones = _parsed(f"np.ones_like({ast.unparse(dropped)})")  # keeps the shape
                     without = ast.BinOp(kept, ast.Mult(), ones)
                     yield Edit(node, without, target, f"{target} lacks the factor {ast.unparse(dropped)}")
         case ast.BinOp(op=ast.Div(), left=left, right=right):
@@ -233,7 +233,7 @@ def _factors(node: ast.AST, value: ast.expr, target: str) -> Iterator[Edit]:
 
 
 def _derivatives(node: ast.AST, target: str) -> Iterator[Edit]:
-    """The derivative of a sigmoid for that of a tanh, and the reverse."""
+    """Edits that confuse the derivatives of sigmoid and tanh."""
     match node:
         case ast.BinOp(
             op=ast.Sub(), left=ast.Constant(value=1), right=ast.BinOp(op=ast.Pow(), left=ast.Name() as y)
@@ -274,7 +274,7 @@ _FUNCTIONS = {"np.tanh": "tanh", "sigmoid": "sigmoid"}
 
 
 def _calls(node: ast.Call, target: str) -> Iterator[Edit]:
-    """Another nonlinearity or none, another axis, the mean, or blocks in another order."""
+    """Edits of calls: another nonlinearity or none, another axis, the mean, or blocks in another order."""
     function, keywords = ast.unparse(node.func), {each.arg: each.value for each in node.keywords}
     if function in _FUNCTIONS:
         inner = ast.unparse(node.args[0])
@@ -313,12 +313,12 @@ def _calls(node: ast.Call, target: str) -> Iterator[Edit]:
             yield Edit(blocks, reordered, target, message)
 
 
-# What the letters of np.einsum count.
+# The meaning of the indices of np.einsum.
 _INDICES = {"n": "sample", "t": "step", "l": "slot", "c": "feature"}
 
 
 def _contracted(node: ast.Call, target: str) -> Iterator[Edit]:
-    """A sum of products over all values of an index: of the last value alone, or averaged."""
+    """Edits of a sum of products over an index: only its last value, or the average."""
     spec, *operands = node.args
     if not isinstance(spec, ast.Constant):
         return
@@ -337,7 +337,7 @@ def _contracted(node: ast.Call, target: str) -> Iterator[Edit]:
 
 
 def _other_names(node: ast.expr, target: str, alike: Alike) -> Iterator[Edit]:
-    """Another variable in the place of one."""
+    """Edits that replace a variable by another one."""
     name, _, suffix = ast.unparse(node).partition(".")
     if suffix not in ("", "T"):
         return
@@ -350,7 +350,7 @@ def _other_names(node: ast.expr, target: str, alike: Alike) -> Iterator[Edit]:
 
 
 def _complements(node: ast.AST, target: str, alike: Alike) -> Iterator[Edit]:
-    """A variable, or 1 minus another one, in the place of 1 minus a variable."""
+    """Edits that replace 1 minus a variable by a variable, or by 1 minus another one."""
     if (name := _complemented(node)) is None:
         return
     belongs = f"1 - {name.id}"
@@ -369,7 +369,7 @@ def _complemented(node: ast.AST) -> ast.Name | None:
 
 
 def _steps(index: ast.expr, target: str) -> Iterator[Edit]:
-    """The step before or after."""
+    """Edits that read the step before or after."""
     for node in ast.walk(index):
         if isinstance(node, ast.Name) and node.id == "t":
             for shift, which in (("- 1", "before"), ("+ 1", "after")):

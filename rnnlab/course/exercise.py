@@ -1,4 +1,4 @@
-"""An exercise: functions that students write, their inputs and results, and the right ones."""
+"""An exercise: the functions that students write, their inputs and results, and the right functions."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class Exercise:
     inputs : mapping
         The arguments of the forward, in their order.
     outs : mapping of str to str
-        The axes of the results of the forward before the cache, of a loss before the gradient; "" for a
+        The axes of the forward's results before the cache or, for a loss, before the gradient; "" for a
         number.
     douts : int, optional
-        How many of them have a gradient that the backward is given; all if left out.
+        The number of results whose gradients the backward gets; all if left out.
     gates : tuple of str
         The names of the blocks of equal size in the last axis of weights and biases.
     hard : mapping of str to callable
-        Changes of a draw to inputs that a function may get wrong though it is right on others. The keys say
-        what these inputs are: "where the mask has gaps".
+        Changes of a draw to inputs on which a function may be wrong although it is right on others. The keys
+        describe these inputs: "where the mask has gaps".
     """
 
     name: str
@@ -62,7 +62,7 @@ class Exercise:
     douts: int | None = None
     gates: tuple[str, ...] = ()
     is_loss: bool = False
-    sizes: Mapping[str, int] = field(default_factory=dict)  # those that are not drawn
+    sizes: Mapping[str, int] = field(default_factory=dict)  # fixed sizes, which are not drawn
     hard: Mapping[str, Callable[[np.random.Generator, Draw], Draw]] = field(default_factory=dict)
 
     @property
@@ -82,7 +82,7 @@ class Exercise:
 
     @property
     def backward(self) -> Callable[..., Any] | None:
-        """The right backward; None of a loss, which returns its gradient."""
+        """The right backward; None for a loss, which returns its gradient."""
         return None if self.is_loss else getattr(self.plain, self.functions[1])
 
     @property
@@ -103,18 +103,18 @@ class Exercise:
         return {f"d{name}": self.outs[name] for name in [*self.outs][: self.douts]} | {"cache": None}
 
     def results(self, kind: str) -> dict[str, str]:
-        """The axes of what the forward or the backward computes, by name, without the cache."""
+        """The axes of the results of the forward or the backward, by name, without the cache."""
         if self.is_loss:
             return dict(self.outs) | self.gradients
         return dict(self.outs) if kind == "forward" else self.gradients
 
     def named(self, kind: str, returned: Any) -> dict[str, Array]:
-        """What a function has returned, by name, as arrays.
+        """The results that a function has returned, by name, as arrays.
 
         Raises
         ------
         WrongResults
-            If it is not a tuple or list of the right length, or holds something else than arrays.
+            If it is not a tuple or list of the right length, or holds anything but arrays.
         """
         function = self.functions[0 if kind == "forward" else 1]
         given = list(returned) if isinstance(returned, tuple | list) else [returned]
@@ -150,15 +150,15 @@ class Exercise:
         return sorted({*_letters([*self.inputs.values(), *self.outs.values()])})
 
     def draw(self, rng: np.random.Generator, *, square: bool = False, ones: str = "") -> Draw:
-        """Random inputs of random sizes, each letter another number, and gradients of the outputs.
+        """Random inputs with random sizes, different for each letter, and gradients of the outputs.
 
-        With ``square`` all sizes are equal, so that a function that confuses two axes runs. The sizes of the
-        letters in ``ones`` are 1.
+        With ``square`` all sizes are equal, so that a function that confuses two axes does not fail. The
+        letters in ``ones`` have size 1.
         """
         letters = [letter for letter in self.letters if letter not in self.sizes]
-        numbers = rng.permutation(np.arange(3, 3 + len(letters)))  # no factor of 2 is a size
+        numbers = rng.permutation(np.arange(3, 3 + len(letters)))  # so that a factor of 2 is no size
         sizes = dict(zip(letters, map(int, numbers), strict=True)) | dict(self.sizes)
-        if "V" in sizes:  # labels and tokens differ
+        if "V" in sizes:  # so that labels and tokens differ
             sizes["V"] = len(letters) + 4
         if square:
             sizes |= dict.fromkeys(letters, 4)
@@ -169,7 +169,7 @@ class Exercise:
         return Draw(sizes, inputs, () if self.is_loss else douts)
 
     def hard_draws(self, rng: np.random.Generator) -> Iterator[Draw]:
-        """A batch of one sequence of one step, and the inputs of ``hard``."""
+        """A batch of one sequence with one step, and the inputs of ``hard``."""
         ones = [letter for letter in "NT" if letter in self.letters]
         yield replace(self.draw(rng, ones="".join(ones)), note=f"where {' = '.join(ones)} = 1")
         for note, change in self.hard.items():
@@ -188,7 +188,7 @@ class Draw:
     options : mapping of str to dict
         The keyword arguments of the forward and of the backward, if there are any.
     note : str
-        What is special in these inputs: "where N = T = 1"; "" if nothing.
+        The special property of these inputs, such as "where N = T = 1"; "" if there is none.
     """
 
     sizes: Sizes
@@ -203,11 +203,11 @@ class Draw:
 
 
 class WrongResults(InputError):
-    """A function has not returned what it should: the number, the types or the names are wrong."""
+    """A function has returned a wrong number of results, or results of wrong types or names."""
 
 
 def shape_of(axes: str, sizes: Sizes) -> tuple[int, ...]:
-    """The shape that axes such as "N T 4H" stand for."""
+    """The shape for axes such as "N T 4H"."""
     return tuple(
         factor * prod(sizes[each] for each in letters) for factor, letters in map(_factor, axes.split())
     )

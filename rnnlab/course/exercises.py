@@ -29,9 +29,9 @@ def exercise(name: str) -> Exercise:
 
 
 def _tokens(size: str, axes: str) -> Drawn:
-    """Integers in [0, size - 1), some equal and some not; the largest token does not occur.
+    """Integers in [0, size - 1), with repetitions; the largest token does not occur.
 
-    The first step of the last sequence has the token of the first step of the first.
+    The first and the last sequence begin with the same token.
     """
 
     def draw(rng: np.random.Generator, sizes: Sizes) -> Array:
@@ -58,13 +58,13 @@ def _words(rng: np.random.Generator, sizes: Sizes) -> Array:
 
 
 def _large_scores(rng: np.random.Generator, draw: Draw) -> Draw:
-    """With another large number added to all scores of each step or row, which changes no loss."""
+    """A draw with a large number added to all scores of each step or row, which does not change the loss."""
     x = draw.inputs["x"]
     return replace(draw, inputs={**draw.inputs, "x": x + 1000.0 * (np.arange(x.shape[-2])[:, None] - 1)})
 
 
 def _gaps(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """A mask that is false at first and true at the end of each row."""
+    """A mask that is false at the beginning and true at the end of each row."""
     mask = rng.random(shape) < 0.5
     mask[:, 0], mask[:, -1] = False, True
     return mask

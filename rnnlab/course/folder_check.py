@@ -34,7 +34,7 @@ __all__ = ["FolderReport", "Row", "check_folder"]
 
 _LAYERS, _MODEL = "rnn_layers", "classifiers.rnn"
 _EXERCISES = ("rnn_step", "rnn", "lstm_step", "lstm", "word_embedding")
-_GIVEN = ("temporal_affine", "temporal_softmax_loss")  # complete: they may be changed, and give no points
+_GIVEN = ("temporal_affine", "temporal_softmax_loss")  # given complete: they give no points
 _WIDTH = 110
 
 
@@ -48,9 +48,9 @@ class Row:
     points : int
         ``max_points`` if it is right, else 0.
     problems : tuple of str
-        What is wrong.
+        Descriptions of the problems.
     max_points : int
-        1; 0 of a function that was complete from the beginning.
+        1, or 0 for a function that is given complete.
     """
 
     function: str
@@ -67,7 +67,7 @@ class FolderReport:
 
     @property
     def points(self) -> int:
-        """The number of functions that the student has written and that are right."""
+        """The number of right functions among those that the student writes."""
         return sum(row.points for row in self.rows)
 
     @property
@@ -134,7 +134,7 @@ def check_folder(folder: str | os.PathLike[str]) -> FolderReport:
             raise FileNotFoundError(
                 f"{path} does not exist, expected the folder that `rnnlab course cs231n DIR` has written"
             )
-    # what the student's code prints is not part of the table
+    # the output of the student's code must not appear in the table
     with _importable(folder), contextlib.redirect_stdout(sys.stderr):
         rows = [*_layer_rows(), *_model_rows()]
     return FolderReport(tuple(rows))
@@ -142,7 +142,7 @@ def check_folder(folder: str | os.PathLike[str]) -> FolderReport:
 
 @contextlib.contextmanager
 def _importable(folder: Path) -> Iterator[None]:
-    """Import ``cs231n`` from this folder within the block, and forget it afterwards."""
+    """A context in which ``cs231n`` is imported from this folder; afterwards the modules are removed."""
 
     def take() -> dict[str, ModuleType]:
         names = [name for name in sys.modules if name.partition(".")[0] == PACKAGE]
@@ -160,7 +160,7 @@ def _importable(folder: Path) -> Iterator[None]:
 
 
 def _imported(name: str) -> ModuleType | str:
-    """A module of the student's package, or why it cannot be imported."""
+    """A module of the student's package, or the reason why it cannot be imported."""
     try:
         return importlib.import_module(f"{PACKAGE}.{name}")
     except SyntaxError as error:
@@ -174,7 +174,7 @@ def _imported(name: str) -> ModuleType | str:
 
 
 def _in_package(path: str) -> str:
-    """The path of a file of the package from the folder on."""
+    """The path of a file within the package's folder."""
     return f"{PACKAGE}/{path.rpartition(f'{os.sep}{PACKAGE}{os.sep}')[2]}".replace(os.sep, "/")
 
 
@@ -212,7 +212,7 @@ def _exercise_rows(exercise: Exercise, module: ModuleType | str) -> list[Row]:
 def _backward_problems(
     exercise: Exercise, forward_report: Report, forward: Callable[..., Any] | None, backward: Any
 ) -> list[str]:
-    """What is wrong with a backward; it is given the cache of the student's forward."""
+    """The problems of a backward, which gets the cache of the student's forward."""
     if not forward_report.errors:
         return [f"not checked, because {exercise.functions[0]} does not return its results"]
     report = examine(exercise.name, forward, backward, seed=0)
@@ -220,7 +220,7 @@ def _backward_problems(
 
 
 def _problems(report: Report, before: Report | None = None) -> list[str]:
-    """What a report says, without what another one of a part of the same functions says already."""
+    """The problems in a report, without those that an earlier report on some of the functions contains."""
     seen_problems, seen_diagnoses = (before.problems, before.diagnoses) if before else ([], [])
     diagnoses = report.diagnoses[len(seen_diagnoses) :]
     found = [each for each in report.problems if each not in seen_problems]
@@ -251,5 +251,5 @@ def _of_model(method: str, check: Callable[[Any, str], list[str]], kind: Any, ce
         return [kind]
     try:
         return check(kind, cell)
-    except (Exception, SystemExit) as error:  # whatever the student's code raises
+    except (Exception, SystemExit) as error:  # the student's code may raise anything
         return [raised(method, error)]

@@ -1,7 +1,8 @@
-"""Words for what :mod:`rnnlab.plain` calls by names that students do not know.
+"""Words for the local names in :mod:`rnnlab.plain` that students do not know.
 
-A student has read the notebook, the docstrings and the equations. Names of these stay as they are: arguments,
-results, gates, ``da`` for the gradient before a nonlinearity. Other local names are replaced by words.
+A student has read the notebook, the docstrings and the equations. The names that occur there are kept:
+arguments, results, gates, ``da`` for the gradient before a nonlinearity. Other local names are replaced by
+words.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 
 __all__ = ["title_of", "worded"]
 
-# By module of rnnlab.plain: expressions of its source, and what a message calls them.
+# By module of rnnlab.plain: expressions of its source, and the words for them in messages.
 _WORDS: Mapping[str, Mapping[str, str]] = {
     "affine": {
         "x.reshape(len(x), w.shape[0]).T": "the transpose of x as a matrix",
@@ -85,7 +86,7 @@ _FORMS = (  # patterns in all modules
     (r"params\['(\w+)'\]", r"\1"),
 )
 
-# Functions that students do not write under these names.
+# Functions that students do not write, or write under other names.
 _TITLES = {
     "affine": "the affine map",
     "softmax_loss": "the softmax",
@@ -97,7 +98,7 @@ _TITLES = {
 
 
 def worded(message: str, module: str) -> str:
-    """A message about the source of a module of rnnlab.plain, in words that students know."""
+    """A message about the source of a module of rnnlab.plain, in terms that students know."""
     words = _WORDS.get(module)
     if words:
         message = _pattern(module).sub(lambda found: words[found[0]], message)
@@ -108,12 +109,12 @@ def worded(message: str, module: str) -> str:
 
 @functools.cache
 def _pattern(module: str) -> re.Pattern[str]:
-    """The expressions of a module that have words, long ones first, and not as parts of names or strings."""
+    """A pattern for a module's expressions that have words, long ones first, not within names or strings."""
     known = "|".join(map(re.escape, sorted(_WORDS[module], key=len, reverse=True)))
     return re.compile(rf"(?<![\w.'])(?:{known})(?![\w'])")
 
 
 def title_of(function: str) -> str:
-    """What a function of rnnlab.plain is called in a message about one that calls it."""
+    """The name of a function of rnnlab.plain in a message about a function that calls it."""
     title = _TITLES.get(function.removesuffix("_forward").removesuffix("_backward"))
     return function if title is None else title + "'s backward" * function.endswith("_backward")

@@ -1,4 +1,4 @@
-"""Mistakes that are no single edit of the right function: each computes what a student's function would.
+"""Mistakes that are not a single edit of the right function, as functions with a student's wrong results.
 
 They take the right function, the sizes of its inputs, and its arguments.
 """
@@ -26,7 +26,7 @@ class Misconception(NamedTuple):
 
 
 def misconceptions(exercise: Exercise, kind: str) -> Iterator[Misconception]:
-    """Those of an exercise's forward or backward."""
+    """The misconceptions of an exercise's forward or backward."""
     for message, function in _BY_NAME.get((exercise.name, kind), {}).items():
         yield Misconception(message, function)
     if exercise.gates and kind == "forward":
@@ -47,7 +47,7 @@ _WEIGHTS_AT = {"rnn": 2, "lstm": 3, "gru": 2, "simplified_gru": 2}  # Wx in the 
 
 
 def _gates_of_a_forward(exercise: Exercise) -> Iterator[Misconception]:
-    """The blocks of weights and biases: exchanged, interleaved, missing or transposed."""
+    """Blocks of weights and biases that are swapped, interleaved, missing or transposed."""
     gates, names = exercise.gates, list(exercise.inputs)
 
     def with_weights(change: Callable[[str, Array], Array], right: Any, sizes: Sizes, *given: Any) -> Any:
@@ -94,7 +94,7 @@ def _gates_of_a_forward(exercise: Exercise) -> Iterator[Misconception]:
 
 
 def _weights_of_a_backward(exercise: Exercise) -> Iterator[Misconception]:
-    """The weights that send da back to the input and the state before: blocks missing or transposed."""
+    """Blocks that are missing or transposed in the weights that map da to dx and dprev_h."""
     place, gates = _WEIGHTS_AT[exercise.module], exercise.gates or ("",)
     is_sequence = not exercise.name.endswith("_step")
 
@@ -136,7 +136,7 @@ def _weights_of_a_backward(exercise: Exercise) -> Iterator[Misconception]:
     if is_sequence:
 
         def state(shift: int, right: Any, sizes: Sizes, *given: Any) -> Any:
-            """Another state in dWh: h0, or that of the same step."""
+            """A wrong state in dWh: h0, or the state of the same step."""
             *douts, cache = given
             steps, h0 = cache[-1], cache[1]
             states = [step[1] for step in steps] + [douts[0][:, 0] * 0]
@@ -156,7 +156,7 @@ def _weights_of_a_backward(exercise: Exercise) -> Iterator[Misconception]:
 
 
 def _of_1_minus_z(gates: int, array: Array) -> Array:
-    """A weight or bias with another sign in the block of z, the first one: sigmoid(-a) is 1 - sigmoid(a)."""
+    """A weight or bias with the opposite sign in the first block, z's: sigmoid(-a) is 1 - sigmoid(a)."""
     first, *others = np.split(array, gates, axis=-1)
     return np.concatenate([-first, *others], axis=-1)
 
@@ -167,7 +167,7 @@ def _exchanged_forward(gates: int, right: Any, sizes: Sizes, x: Array, h: Array,
 
 
 def _exchanged_backward(gates: int, right: Any, sizes: Sizes, dh: Array, cache: Any) -> Any:
-    """The gradients of that forward, from a cache of the right one."""
+    """The gradients of :func:`_exchanged_forward`, from a cache of the right forward."""
 
     def exchanged(step: tuple[Any, ...]) -> tuple[Any, ...]:
         x, h, Wx, Wh, z, *rest = step
@@ -187,7 +187,7 @@ def _last_state(exercise: Exercise, step: tuple[Any, ...]) -> Array:
 
 
 def _steps_of_a_sequence(exercise: Exercise, kind: str) -> Iterator[Misconception]:
-    """Steps in another order, or one step off."""
+    """Steps in the wrong order, or shifted by one."""
     is_cell = exercise.module in _WEIGHTS_AT
     (out,) = exercise.outs
     result = out if kind == "forward" else "dx"
@@ -195,7 +195,7 @@ def _steps_of_a_sequence(exercise: Exercise, kind: str) -> Iterator[Misconceptio
 
     yield Misconception(_RESHAPED.format(f"{given} is"), partial(_changed, _reshaped, None))
     yield Misconception(_RESHAPED.format(f"{result} is"), partial(_changed, None, _reshaped_back))
-    if is_cell:  # a map of each step alone mixes them up and back again
+    if is_cell:  # for a map that treats steps separately, the two errors cancel
         both = partial(_changed, _reshaped, _reshaped_back)
         yield Misconception(_RESHAPED.format(f"{given} and {result} are"), both)
     if kind == "forward":
@@ -234,7 +234,7 @@ _RESHAPED = "{} reshaped where the axes N and T must be swapped: steps and sampl
 
 
 def _changed(before: _Change | None, after: _Change | None, right: Any, sizes: Sizes, *given: Any) -> Any:
-    """The right function with another first argument, or another first result."""
+    """The right function with a changed first argument, or a changed first result."""
     first, *rest = right(given[0] if before is None else before(given[0]), *given[1:])
     return first if after is None else after(first), *rest
 
@@ -259,7 +259,7 @@ def _reversed(x: Array) -> Array:
 
 
 def _shifted(steps: int, x: Array) -> Array:
-    """Each step at a later place, or at an earlier one; zeros where none comes."""
+    """Each step at a later position, or at an earlier one, with zeros in the gap."""
     moved = np.roll(x, steps, axis=1)
     moved[:, 0 if steps > 0 else -1] = 0
     return moved
@@ -275,7 +275,7 @@ def _stored_early(right: Any, sizes: Sizes, x: Array, h0: Array, *weights: Array
 
 
 def _orders_of_a_loop() -> Iterator[Misconception]:
-    """A loop that goes through dh, the caches and dx in different orders."""
+    """Loops that go through dh, the caches and dx in different orders."""
 
     def with_caches(right: Any, dh: Array, cache: Any) -> Any:
         return right(dh, (*cache[:-1], cache[-1][::-1]))
@@ -293,7 +293,7 @@ def _orders_of_a_loop() -> Iterator[Misconception]:
 
 
 def _carried_gradients(exercise: Exercise) -> Iterator[Misconception]:
-    """What a step passes to the one before it: added up where it must be replaced, or with a wrong start."""
+    """Gradients passed to the previous step: summed instead of replaced, or with a wrong initial value."""
     sums: dict[str, tuple[str, ...]] = {"dprev_h is": ("h",)}
     if exercise.module == "lstm":
         sums |= {"dprev_c is": ("c",), "dprev_h and dprev_c are": ("h", "c")}
@@ -317,7 +317,7 @@ def _carried(
     cache: Any,
     first_c: _Change = lambda dh: 0 * dh[:, -1],
 ) -> Any:
-    """The backward of a cell that adds to what it should replace."""
+    """The backward of a cell that adds to gradients that it should replace."""
     step_backward = getattr(exercise.plain, f"{exercise.name}_step_backward")
     dx, dstate = np.zeros(cache[0].shape), {"h": np.zeros(cache[1].shape)}
     if exercise.module == "lstm":
@@ -347,7 +347,7 @@ def _gradient_of_first_state(right: Any, sizes: Sizes, dh: Array, cache: Any) ->
 
 
 def _of_steps(step: int, right: Any, sizes: Sizes, dout: Array, *rest: Any) -> Any:
-    """The gradients of parameters from one step alone."""
+    """The gradients of the parameters from one step only."""
     alone = np.zeros(dout.shape)
     alone[:, step] = dout[:, step]
     dx, *_ = right(dout, *rest)
@@ -401,7 +401,7 @@ def _softmax_over(
 
 
 def _softmaxes(classes: int, places: Mapping[_Axis, str]) -> dict[str, Callable[..., Any]]:
-    """Softmaxes over other axes than that of the classes, also with the right axis in the maximum alone."""
+    """Softmaxes over a wrong axis, also with only the axis of the maximum right."""
     found: dict[str, Callable[..., Any]] = {}
     for axis, place in places.items():
         over = f"goes over {place}, where the classes belong, axis {classes}"
@@ -438,7 +438,7 @@ def _in_all_columns(right: Any, sizes: Sizes, x: Array, y: Array) -> Any:
 
 
 def _masked(loss: bool, dx: bool, right: Any, sizes: Sizes, x: Array, y: Array, mask: Array) -> Any:
-    """A loss or a gradient over padding too."""
+    """A loss or a gradient that includes padding."""
     masked, everywhere = right(x, y, mask), right(x, y, np.ones_like(mask))
     return (everywhere if loss else masked)[0], (everywhere if dx else masked)[1]
 

@@ -1,8 +1,8 @@
 """Compare a student's captioning model with the library's, with the same parameters.
 
 ``kind`` is the student's class, with the constructor, ``params``, ``loss`` and ``sample`` of the cs231n
-assignment. Each function returns a list of problems, empty if all is right. Exceptions of the student's
-code are not caught.
+assignment. Each function returns a list of problems, which is empty if there are none. Exceptions of the
+student's code are not caught.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WORDS = {
 }
 _SIZES: dict[str, Any] = {"input_dim": 6, "wordvec_dim": 7, "hidden_dim": 8}
 _LIMIT = 1e-7
-_LENGTH = 12  # of the captions that are sampled
+_LENGTH = 12  # length of the sampled captions
 
 
 def loss_problems(kind: Any, cell: str) -> list[str]:
@@ -74,7 +74,7 @@ def _models(kind: Any, cell: str) -> tuple[Any, CaptioningRNN, Array]:
     library = CaptioningRNN(_WORDS, **_SIZES, cell_type=cell, dtype=np.float64)
     for array in library.params.values():
         array[...] = rng.standard_normal(array.shape)
-    library.params["W_embed"][...] *= 3  # with the next lines: captions are long, and their words vary
+    library.params["W_embed"][...] *= 3  # like the next lines, this makes captions long and varied
     library.params["b_vocab"][...] = 0
     library.params["b_vocab"][[_WORDS["<NULL>"], _WORDS["<END>"]]] = -9
     wrong = [name for name, array in library.params.items() if np.shape(own.params.get(name)) != array.shape]

@@ -1,4 +1,4 @@
-"""The students' notebooks, made from the instructor's by nbgrader."""
+"""The students' notebooks, which nbgrader makes from the instructor's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def require_nbgrader() -> None:
 
 
 def generate(course: Path, course_id: str, assignment: str) -> None:
-    """Make ``release/ASSIGNMENT`` from ``source/ASSIGNMENT``, and enter it in nbgrader's database.
+    """Make ``release/ASSIGNMENT`` from ``source/ASSIGNMENT``, and add it to nbgrader's database.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def generate(course: Path, course_id: str, assignment: str) -> None:
     """
     require_nbgrader()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # nbgrader's dependencies warn of each other
+        warnings.simplefilter("ignore")  # nbgrader's dependencies emit warnings
         from nbgrader.converters import GenerateAssignment
         from nbgrader.converters.base import NbGraderException
         from nbgrader.coursedir import CourseDirectory
@@ -61,7 +61,7 @@ def generate(course: Path, course_id: str, assignment: str) -> None:
 
 @contextmanager
 def _programs_of_this_environment() -> Iterator[None]:
-    """PATH begins with this environment's programs inside, and is as it was after it."""
+    """A context in which PATH begins with this environment's programs."""
     before = os.environ.get("PATH")
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before or ""])
     try:
@@ -74,7 +74,7 @@ def _programs_of_this_environment() -> Iterator[None]:
 
 
 class _Reasons(logging.Handler):
-    """Keeps the last line of the first traceback that nbgrader logs: its exceptions do not say why."""
+    """Stores the last line of the first traceback that nbgrader logs: its exceptions give no reason."""
 
     first = ""
 

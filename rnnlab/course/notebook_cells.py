@@ -1,4 +1,4 @@
-"""The cells of the course's notebooks that nbgrader's metadata marks: exercises, tests and answers.
+"""The cells of the course's notebooks that are marked by nbgrader's metadata: exercises, tests and answers.
 
 | kind | solution | grade | grade_id |
 |---|---|---|---|
@@ -61,10 +61,10 @@ class TaggedCell:
     subject : str
         The function of an exercise or of a test; the number of the question of an answer.
     points : float
-        0 for an exercise, whose points are those of its test.
+        0 for an exercise, whose points belong to its test.
     source : str
     index : int
-        The place among all cells of the notebook, from 0.
+        The index among all cells of the notebook, from 0.
     cell_type : "code", "markdown" or "raw"
     """
 
@@ -121,7 +121,7 @@ def read_notebook(path: str | os.PathLike[str]) -> CourseNotebook:
     Parameters
     ----------
     path : path
-        Of a notebook with solutions, a released one, or a student's. Equal names of cells are no error.
+        A notebook with solutions, a released one, or a student's. Cells may have equal names.
 
     Returns
     -------
@@ -132,8 +132,8 @@ def read_notebook(path: str | os.PathLike[str]) -> CourseNotebook:
     OSError, ValueError
         As :func:`read_content`.
     ValueError
-        If the file is no notebook, or a tag has no valid ``grade_id`` or no points. The error names the file
-        and the cell.
+        If the file is not a notebook, or a tag has no valid ``grade_id`` or no points. The error names the
+        file and the cell.
     """
     path = Path(path)
     content = read_content(path)
@@ -150,7 +150,7 @@ def read_content(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     OSError
-        If there is no such file, or it is no regular file.
+        If there is no such file, or it is not a regular file.
     ValueError
         If it is not JSON, or larger than the limit. The error names the file.
     """
@@ -158,7 +158,7 @@ def read_content(path: str | os.PathLike[str]) -> Any:
 
 
 def keyword_arguments(source: str, name: str) -> list[str]:
-    """The arguments that are given by keyword alone, of the function that a cell defines; none without it."""
+    """The keyword-only arguments of a function that a cell defines; empty if the cell does not define it."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError):
@@ -168,14 +168,14 @@ def keyword_arguments(source: str, name: str) -> list[str]:
 
 
 def cleared(source: str) -> str:
-    """An exercise as students get it: what is between the markers is ``raise NotImplementedError()``.
+    """An exercise as students get it: the code between the markers becomes ``raise NotImplementedError()``.
 
-    It is what nbgrader's ClearSolutions makes of the source.
+    The result is that of nbgrader's ClearSolutions.
 
     Raises
     ------
     ValueError
-        If the markers are not there in pairs.
+        If the markers do not occur in pairs.
     """
     lines: list[str] = []
     inside, pairs = False, 0

@@ -1,9 +1,9 @@
-"""A notebook of ours in the format of Otter Assign: blocks between raw cells, tests that raise exceptions.
+"""A notebook of rnnlab in the format of Otter Assign: blocks between raw cells, tests that raise exceptions.
 
 A question is a function or an answer. The test cell of a function calls :func:`rnnlab.course.check`. This
-call is the visible test, without points. The hidden test makes it on new random inputs and with ``own=True``,
-and has the points. It fails a function that has lost a keyword argument, such as ``mask``. What stands before
-and after the call stays in the notebook: before the test, and after the question.
+call is the visible test, without points. The hidden test makes the same call with new random inputs and
+``own=True``, and has the points. It fails if the function lacks a keyword argument, such as ``mask``. Code
+before and after the call stays in the notebook, before the test and after the question.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Cell = dict[str, Any]
 def otter_notebook(
     content: Mapping[str, Any], tags: CourseNotebook, config: Mapping[str, Any], rng: np.random.Generator
 ) -> dict[str, Any]:
-    """The notebook that Otter Assign makes the students' notebook and the autograder from.
+    """The notebook from which Otter Assign makes the students' notebook and the autograder.
 
     Parameters
     ----------
     content : mapping
-        The notebook, as it is in its file.
+        The content of the notebook's file.
     tags : CourseNotebook
         Its tagged cells.
     config : mapping
@@ -58,13 +58,13 @@ def otter_notebook(
     Returns
     -------
     dict
-        A copy without outputs. Its links lead to no other file.
+        A copy without outputs and without links to other files.
 
     Raises
     ------
     ValueError
         If a function has no test after it, a test has no function before it, or a test cell does not call
-        ``check`` in a statement of its own.
+        ``check`` in a separate statement.
     """
     made = copy.deepcopy(dict(content))
     plain = [_cleaned(cell) for cell in made["cells"]]
@@ -89,7 +89,7 @@ def otter_notebook(
 
 def otter_exercise(source: str) -> str:
     """An exercise with Otter's markers, which leave ``raise NotImplementedError()`` to students."""
-    cleared(source)  # checks that the markers are there in pairs
+    cleared(source)  # checks that the markers occur in pairs
     lines: list[str] = []
     for line in source.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
@@ -123,9 +123,9 @@ def otter_tests(
     ----------
     source : str
     name : str
-        Of the function.
+        The name of the function.
     points : float
-        Of the hidden test. The visible one has none.
+        The points of the hidden test. The visible one has none.
     seeds : sequence of int
         The hidden test makes the call with each of them.
     options : sequence of str
@@ -157,7 +157,7 @@ def otter_tests(
 
 
 def _around_check(source: str, *, where: str) -> tuple[list[str], list[str]]:
-    """What stands before and after the call of ``check``: for each no cell or one cell."""
+    """The code before and the code after the call of ``check``, each as no cell or one cell."""
     call = last_check(source, where=where)
     lines = source.split("\n")
     alone = [each for each in ast.parse(source).body if each.lineno <= call.lineno <= (each.end_lineno or 0)]
@@ -206,7 +206,7 @@ def _question(
     tags: CourseNotebook,
     rng: np.random.Generator,
 ) -> list[Cell]:
-    """The cells of a question; ``begin`` has its text, ``cells`` what is from its first tag to its last."""
+    """The cells of a question. ``begin`` has its text, ``cells`` the cells from its first to its last tag."""
     first, last = part[0], part[-1]
     after: list[str] = []
     name = first.subject if first.kind == "exercise" else first.grade_id
@@ -238,7 +238,7 @@ def _cleaned(cell: Mapping[str, Any]) -> Cell:
 
 
 def _raw(marker: str, config: Mapping[str, Any] | None = None) -> Cell:
-    """A raw cell: a marker, and settings as YAML, of which JSON is a part."""
+    """A raw cell: a marker, and settings as JSON, which is valid YAML."""
     settings = [f"{key}: {json.dumps(value)}" for key, value in (config or {}).items()]
     return {"cell_type": "raw", "metadata": {}, "source": _lines("\n".join([marker, *settings]))}
 

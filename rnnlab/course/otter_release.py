@@ -2,7 +2,7 @@
 
 source/STEM/STEM.ipynb     the notebook that Otter Assign reads: solutions, hidden tests and points
 dist/STEM/student/         what students get: the notebook, requirements.txt, README.md, the licence
-dist/STEM/autograder/      the notebook with solutions, and the zip file that Gradescope gets
+dist/STEM/autograder/      the notebook with solutions, and the zip file for Gradescope
 solutions/STEM.ipynb       the notebook with solutions, answers and outputs
 """
 
@@ -27,7 +27,7 @@ from rnnlab.errors import InputError, NotInstalledError
 
 __all__ = ["assign", "require_otter", "write_otter_assignment"]
 
-_FILES = "/autograder/source/files"  # where Gradescope has the files of the autograder
+_FILES = "/autograder/source/files"  # the location of the autograder's files on Gradescope
 
 
 def require_otter() -> None:
@@ -48,7 +48,7 @@ def write_otter_assignment(
     folder : path
     notebook : CourseNotebook
     wheel : path, optional
-        Of rnnlab; the version of the package index if it is left out.
+        A wheel of rnnlab. By default the version on the package index is used.
     rng : numpy.random.Generator
         Draws the seeds of the hidden tests.
 
@@ -101,7 +101,7 @@ def assign(source: Path, target: Path) -> None:
     Parameters
     ----------
     source : path
-        Of the notebook in the format of Otter Assign.
+        The notebook in the format of Otter Assign.
     target : path
 
     Raises
@@ -111,18 +111,18 @@ def assign(source: Path, target: Path) -> None:
     """
     require_otter()
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")  # Otter's dependencies warn
+        warnings.simplefilter("ignore")  # Otter's dependencies emit warnings
         from otter.assign import main
 
         try:
             main(str(source), str(target), no_pdfs=True, no_run_tests=True)
-        except Exception as error:  # Otter has no exception of its own for all of its refusals
+        except Exception as error:  # Otter has no common base class for its exceptions
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"Otter refuses the assignment {source.stem}: {reason}") from error
 
 
 def _readme(stem: str) -> str:
-    """How a student begins, and what is handed in."""
+    """Instructions for students: how to begin, and what to hand in."""
     return f"""# {stem}
 
 Complete `{stem}.ipynb`: replace each `raise NotImplementedError()` by your code, and each "Type your answer

@@ -1,4 +1,4 @@
-"""Whether a function is a student's own: not the library's, and not a call of the library's."""
+"""Whether a function is a student's own: it is not the library's, and does not call the library's."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _LIBRARY = str(Path(rnnlab.__file__).parent)
 
 
 class Watched:
-    """A function whose calls of the library's solutions are noted.
+    """A function whose calls of the library's solutions are recorded.
 
     Parameters
     ----------
     function : callable
-        What the student gives for ``name``.
+        The student's function.
     name : str
-        Of the function that is to be written.
+        The name of the function to be written.
     solutions : collection of str
         The names of the functions of the exercise. Functions of the package ``rnnlab`` with these names must
         not be called; others may.
@@ -32,11 +32,11 @@ class Watched:
 
     def __init__(self, function: Callable[..., Any], name: str, solutions: Collection[str]) -> None:
         self.function, self.name, self.solutions = function, name, frozenset(solutions)
-        self.__wrapped__ = function  # whose arguments inspect finds
-        self.called: dict[str, None] = {}  # functions of the library, as a set that keeps its order
+        self.__wrapped__ = function  # lets inspect find its arguments
+        self.called: dict[str, None] = {}  # functions of the library, as an ordered set
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Call the function, and note what it calls."""
+        """Call the function, and record the functions that it calls."""
         before = sys.getprofile()
         sys.setprofile(self._note)
         try:
@@ -46,7 +46,7 @@ class Watched:
 
     @property
     def problems(self) -> list[str]:
-        """What is to be reported; nothing if the function is the student's own."""
+        """The problems to report; empty if the function is the student's own."""
         code = getattr(self.function, "__code__", None)
         module = getattr(self.function, "__module__", None) or ""
         if module.partition(".")[0] == "rnnlab" or (code is not None and _in_library(code)):
@@ -63,8 +63,8 @@ class Watched:
 
 
 def set_profiler(profiler: Any) -> None:
-    """Set what :func:`sys.getprofile` has returned."""
-    if isinstance(profiler, cProfile.Profile):  # written in C, it is no function to set
+    """Restore a profiler that :func:`sys.getprofile` has returned."""
+    if isinstance(profiler, cProfile.Profile):  # it is not callable, so sys.setprofile cannot set it
         profiler.enable()
     else:
         sys.setprofile(profiler)

@@ -1,7 +1,7 @@
 """The source of functions of :mod:`rnnlab.plain` as the exercises call them.
 
-Exercises pass no options. What options alone need, such as the masks of padding, is removed from the source:
-no student writes it, so no mistake is planted there and no message speaks of it.
+Exercises pass no options. Code that only options need, such as the masks of padding, is removed from the
+source: students do not write it, so no mistake is planted there and no message mentions it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 __all__ = ["definition_of"]
 
-# What expressions are worth where all steps and slots are real, and all options are left out.
+# The values of expressions if all steps and slots are real and all options are left out.
 _WITHOUT_OPTIONS = {
     "lengths is None": "True",
     "mask is None": "True",
@@ -44,7 +44,7 @@ _WITHOUT_OPTIONS = {
 
 
 def definition_of(function: FunctionType) -> ast.FunctionDef:
-    """The syntax tree of a function, without what options need."""
+    """The syntax tree of a function, without the code for options."""
     definition = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.body = [each for one in definition.body for each in _listed(_Without().visit(one))]
@@ -52,7 +52,7 @@ def definition_of(function: FunctionType) -> ast.FunctionDef:
 
 
 class _Without(ast.NodeTransformer):
-    """Put in the values of options, and leave out what then has no effect."""
+    """Inserts the values of options, and removes code that then has no effect."""
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):

@@ -2,7 +2,7 @@
 
 The folder for nbgrader, which is the default format, has nbgrader's layout:
 
-nbgrader_config.py, gradebook.db   settings, and the database in which nbgrader knows the assignments
+nbgrader_config.py, gradebook.db   settings, and nbgrader's database with the assignments
 source/STEM/                       the instructor's notebook: solutions and hidden tests, no outputs
 release/STEM/, release/STEM.zip    what students get: signatures, docstrings and visible tests
 solutions/STEM.ipynb               the notebook with solutions, answers and outputs
@@ -45,7 +45,7 @@ class Assignment:
     name : str
         The notebook's name without its suffix, which is nbgrader's name of the assignment.
     exercises, answers : int
-        How many functions and answers are to be written.
+        The numbers of functions and answers to be written.
     points : float
     """
 
@@ -70,19 +70,20 @@ def release(
     Parameters
     ----------
     directory : path
-        The folder of the course. It is complete or absent: everything is written to a temporary folder beside
-        it and renamed.
+        The folder of the course. It is complete or absent: everything is written to a temporary folder next
+        to it, which is then renamed.
     notebooks : path, optional
-        The folder of the notebooks. By default that of the clone that rnnlab is installed from, or
-        ``notebooks`` in the current folder.
+        The folder of the notebooks. By default ``notebooks`` in the clone from which rnnlab is installed, or
+        in the current folder.
     only : sequence of str
         Numbers or names of notebooks, such as "1" or "1_rnn_captioning". By default all that have exercises.
     course_id : str
         nbgrader's name of the course; Otter has none.
     wheel : path, optional
-        A wheel of this version of rnnlab, which students install; the package index's if it is left out.
+        A wheel of this version of rnnlab for students to install. By default they install it from the package
+        index.
     rng : numpy.random.Generator, optional
-        Draws the seeds of the hidden tests; new ones in every release if it is left out.
+        Draws the seeds of the hidden tests. By default each release has new seeds.
     format : "nbgrader" or "otter"
 
     Returns
@@ -97,7 +98,7 @@ def release(
         If nbgrader, or otter-grader for the format "otter", is not installed.
     ValueError
         If there are no notebooks, one has no exercises, a function could not be marked, nbgrader or Otter
-        refuses a notebook, or ``format`` is another word.
+        refuses a notebook, or ``format`` is unknown.
     """
     if format not in FORMATS:
         raise InputError(f"release: format is {format!r}, expected one of: {', '.join(FORMATS)}")
@@ -139,7 +140,7 @@ def find_notebooks(folder: PathLike | None = None) -> list[CourseNotebook]:
     Parameters
     ----------
     folder : path, optional
-        By default ``notebooks`` in the clone that rnnlab is installed from, or in the current folder.
+        By default ``notebooks`` in the clone from which rnnlab is installed, or in the current folder.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The files beside a released notebook: licence, requirements and how to begin; nbgrader's settings."""
+"""The files that accompany a released notebook: licences, requirements, a README; nbgrader's settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 LICENCES = ("LICENSE", "NOTICE")
 
-# Functions of rnnlab that need a package which is not among the requirements of rnnlab.
+# Functions of rnnlab that need a package outside the requirements of rnnlab.
 _NEEDS = {
     "open_digits": "scikit-learn",
     "state_map": "scikit-learn",
@@ -54,14 +54,14 @@ def licences() -> dict[str, str]:
 
 
 def requirements(content: Mapping[str, Any], wheel: Path | None) -> str:
-    """A requirements.txt: rnnlab and the packages that a notebook imports, in the installed versions.
+    """A requirements.txt with rnnlab and the packages that a notebook imports, in the installed versions.
 
     Parameters
     ----------
     content : mapping
-        The notebook, as it is in its file.
+        The content of the notebook's file.
     wheel : path, optional
-        Of rnnlab, which lies beside the file; the version of the package index if it is left out.
+        A wheel of rnnlab in the same folder. By default the version on the package index is used.
 
     Raises
     ------
@@ -81,9 +81,9 @@ def requirements(content: Mapping[str, Any], wheel: Path | None) -> str:
 
 
 def installed_from_index() -> bool:
-    """Whether this rnnlab was installed from a package index, and not from a clone or a file.
+    """Whether this rnnlab was installed from a package index rather than from a clone or a file.
 
-    pip records every other source in the file direct_url.json (PEP 610).
+    pip records other sources in the file direct_url.json (PEP 610).
     """
     if _in_clone():
         return False
@@ -99,7 +99,7 @@ def check_wheel(wheel: Path) -> None:
     Raises
     ------
     FileNotFoundError, ValueError
-        If it does not exist, or is another file.
+        If it does not exist, or is not such a wheel.
     """
     expected = f"rnnlab-{rnnlab.__version__}-py3-none-any.whl"
     if not wheel.exists():
@@ -113,7 +113,7 @@ def check_wheel(wheel: Path) -> None:
 
 
 def readme(stem: str) -> str:
-    """How a student begins, on a computer and on Colab, and what is handed in."""
+    """Instructions for students: how to begin, on a computer and on Colab, and what to hand in."""
     return f"""# {stem}
 
 Complete `{stem}.ipynb`: replace each `raise NotImplementedError()` by your code, and each "YOUR ANSWER HERE"
@@ -185,7 +185,7 @@ def archive(folder: Path, target: Path) -> None:
 
 
 def _parent() -> Path:
-    """The folder that the package lies in: that of a clone, or of installed packages."""
+    """The folder that contains the package: a clone, or the folder of installed packages."""
     return Path(rnnlab.__file__).parents[1]
 
 
@@ -194,7 +194,7 @@ def _in_clone() -> bool:
 
 
 def _code(content: Mapping[str, Any]) -> str:
-    """All code of a notebook, without IPython's own commands."""
+    """All code of a notebook, without IPython's commands."""
     cells = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
     return "\n".join(line for cell in cells for line in cell.splitlines() if line.lstrip()[:1] not in "%!")
 
@@ -212,7 +212,7 @@ def _imported(content: Mapping[str, Any]) -> set[str]:
 
 @functools.cache
 def _distributions() -> Mapping[str, list[str]]:
-    """The distributions of each installed package. It takes a second to read them."""
+    """The distributions of each installed package. Reading them takes a second."""
     return metadata.packages_distributions()
 
 

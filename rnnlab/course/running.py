@@ -1,4 +1,4 @@
-"""Run a student's function on random inputs, and note what goes wrong."""
+"""Run a student's function on random inputs, and record all problems."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["FunctionStopped", "Runs", "raised"]
 
 
 class FunctionStopped(Exception):
-    """A function that runs elsewhere has no result. The message says why: "has no result after 5 s"."""
+    """A function in another process has no result. The message says why: "has no result after 5 s"."""
 
 
 class Runs:
-    """The results of a function on random inputs, with everything that went wrong.
+    """The results of a function on random inputs, with all problems.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Runs:
     kind : "forward" or "backward"
     function : callable
     draws : sequence of Draw
-        It is not called any more after one on which it has raised an exception.
+        The inputs. After the first exception the function is not called again.
     caches : sequence, optional
         For a backward, the cache of each draw.
 
@@ -66,16 +66,16 @@ class Runs:
 
     @property
     def complete(self) -> bool:
-        """Whether it has returned on all draws."""
+        """Whether the function has returned on all draws."""
         return len(self.values) == len(self.draws)
 
     @property
     def fitting(self) -> bool:
-        """Whether it has returned on all draws, all results with the right shapes and finite."""
+        """Whether the function has returned on all draws, with finite results of the right shapes."""
         return all(map(self.fits, range(len(self.draws))))
 
     def fits(self, place: int) -> bool:
-        """Whether it has returned on a draw, all results with the right shapes and finite."""
+        """Whether the function has returned on a draw, with finite results of the right shapes."""
         return place < len(self.values) and {*self.values[place]} == {*self.exercise.results(self.kind)}
 
     def _run(self, function: Callable[..., Any], draw: Draw, cache: tuple[Any, ...]) -> bool:
@@ -113,7 +113,7 @@ class Runs:
                 self._add(problem, draw)
 
     def _misfits(self, found: dict[str, Array], draw: Draw) -> list[tuple[str, str]]:
-        """The results of another shape, or with numbers that are not finite, and what is wrong with them."""
+        """The results with a wrong shape or non-finite numbers, and a description of each problem."""
         misfits = []
         for name, axes in self.exercise.results(self.kind).items():
             array, shape = found[name], shape_of(axes, draw.sizes)
@@ -127,7 +127,7 @@ class Runs:
         return misfits
 
     def _add(self, problem: str, draw: Draw) -> None:
-        """Note a problem, once: it says the same of other sizes."""
+        """Record a problem unless it differs from an earlier one only in its sizes."""
         text = _without_numbers(problem)
         if not any(_without_numbers(each).startswith(text) for each in self.problems):
             self.problems.append(f"{problem} ({draw.note})" if draw.note else problem)
@@ -168,7 +168,7 @@ def raised(function: str, error: Exception | SystemExit) -> str:
 
 
 def _in_sizes(shape: tuple[int, ...], axes: str, exercise: Exercise, draw: Draw) -> str:
-    """A shape in letters where they fit, those of the expected axes first, and in numbers."""
+    """A shape in numbers and in letters, if letters match, preferably those of the expected axes."""
     drawn = [letter for letter in draw.sizes if letter not in exercise.sizes]
     letters = {draw.sizes[letter]: letter for letter in (*exercise.sizes, *drawn)}
     letters |= {shape_of(axis, draw.sizes)[0]: axis for axis in axes.split()}
@@ -187,7 +187,7 @@ def _in_sizes(shape: tuple[int, ...], axes: str, exercise: Exercise, draw: Draw)
 
 
 def _hint(array: Array, shape: tuple[int, ...], draw: Draw) -> str:
-    """What a wrong shape may come from."""
+    """A possible cause of a wrong shape."""
     if array.ndim == len(shape) and array.T.shape == shape:
         return ": it is transposed"
     if array.squeeze().shape == shape:
@@ -205,6 +205,6 @@ def _hint(array: Array, shape: tuple[int, ...], draw: Draw) -> str:
 
 
 def _axis_name(axis: int, size: int, draw: Draw) -> str:
-    """What an axis is, by its size."""
+    """The name of an axis, derived from its size."""
     names = {draw.sizes.get("N"): "the batch", draw.sizes.get("T"): "time"}
     return names.get(size, f"axis {axis}")

@@ -1,7 +1,7 @@
-"""The instructor's notebook of an assignment: a notebook of ours without outputs, with hidden tests.
+"""The instructor's notebook of an assignment: a notebook of rnnlab without outputs, with hidden tests.
 
-A test cell calls :func:`rnnlab.course.check`. Its hidden test, at the end of the cell, makes the same call on
-new random inputs, and with ``own=True``, which refuses functions of the library.
+A test cell calls :func:`rnnlab.course.check`. Its hidden test, at the end of the cell, makes the same call
+with new random inputs and ``own=True``, which refuses functions of the library.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
-NUM_SEEDS = 3  # a hidden test repeats its check with so many seeds
+NUM_SEEDS = 3  # number of seeds with which a hidden test repeats its check
 
 _BEGIN_SELF_STUDY, _END_SELF_STUDY = "<!-- self-study -->", "<!-- end of self-study -->"
 _SELF_STUDY = re.compile(
@@ -43,12 +43,12 @@ _LINK = re.compile(r"\[([^\]\n]+)\]\(([^)\s]+)\)")
 def source_notebook(
     content: Mapping[str, Any], tags: CourseNotebook, rng: np.random.Generator
 ) -> dict[str, Any]:
-    """The notebook that nbgrader makes the students' notebook from.
+    """The notebook from which nbgrader makes the students' notebook.
 
     Parameters
     ----------
     content : mapping
-        The notebook, as it is in its file.
+        The content of the notebook's file.
     tags : CourseNotebook
         Its tagged cells.
     rng : numpy.random.Generator
@@ -57,8 +57,7 @@ def source_notebook(
     Returns
     -------
     dict
-        A copy without outputs. Its tests have hidden tests, its links lead to no other file, and what is for
-        self-study is left out.
+        A copy with hidden tests, without outputs, links to other files and text for self-study.
 
     Raises
     ------
@@ -82,7 +81,7 @@ def source_notebook(
 
 
 def with_hidden_test(source: str, seeds: list[int], *, where: str) -> str:
-    """A test cell with a hidden test: its last call of ``check``, with each of the seeds.
+    """A test cell with a hidden test, which repeats its last call of ``check`` with each of the seeds.
 
     Parameters
     ----------
@@ -94,7 +93,7 @@ def with_hidden_test(source: str, seeds: list[int], *, where: str) -> str:
     Raises
     ------
     ValueError
-        If the cell is no Python, has no call of ``check``, or has a hidden test.
+        If the cell is not Python, has no call of ``check``, or has a hidden test.
     """
     arguments = check_arguments(last_check(source, where=where))
     test = f"hidden_check({', '.join([*arguments, 'seed=hidden_seed', 'own=True'])})"
@@ -122,14 +121,14 @@ def last_check(source: str, *, where: str) -> ast.Call:
     Raises
     ------
     ValueError
-        If the cell is no Python, has no call of ``check``, or has a hidden test.
+        If the cell is not Python, has no call of ``check``, or has a hidden test.
     """
     if "HIDDEN TESTS" in source:
         raise InputError(f"{where} has a hidden test, expected none: they are made for each release")
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
-        raise InputError(f"{where} is no Python: {error}") from None
+        raise InputError(f"{where} is not Python: {error}") from None
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == "check"]
     if not calls:
         raise InputError(f"{where} does not call check, expected a call such as check('rnn_step', ...)")
@@ -148,7 +147,7 @@ def without_hidden_tests(source: str) -> str:
 
 
 def without_self_study(text: str) -> str:
-    """Markdown without what is for readers of the repository, such as where solutions are.
+    """Markdown without text for readers of the repository, such as the location of solutions.
 
     Examples
     --------
@@ -159,7 +158,7 @@ def without_self_study(text: str) -> str:
 
 
 def without_links(text: str) -> str:
-    """Markdown in which links to other files are text; those to addresses and headings are left as they are.
+    """Markdown in which links to other files are text; links to addresses and headings are kept.
 
     Examples
     --------

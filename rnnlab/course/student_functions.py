@@ -1,8 +1,8 @@
-"""The functions that students write: their names, arguments and results, counted and checked calls of them.
+"""The functions that students write: their signatures, and wrappers that count and check calls.
 
-The names, arguments and results are those of the exercises (:mod:`rnnlab.course.exercises`), which
-:mod:`rnnlab.layers` has too. A call of a :class:`StudentFunction` checks each result, so that a mistake is
-found in the function that made it.
+The names, arguments and results are those of the exercises (:mod:`rnnlab.course.exercises`) and of
+:mod:`rnnlab.layers`. A call of a :class:`StudentFunction` checks each result, so that a mistake is found in
+the function that made it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rnnlab.types import Array
 
 
 class Signature(NamedTuple):
-    """The arguments and results of a function, by name, each with its axes; () is a number."""
+    """The arguments and results of a function, by name, each with its axes; no axes mean a number."""
 
     arguments: Mapping[str, str | None]  # None for a cache
     results: Mapping[str, str | None]
@@ -64,14 +64,14 @@ class StudentCache(NamedTuple):
     """A cache that a student's forward returned, and the shapes that its arguments had."""
 
     value: Any
-    shapes: dict[str, tuple[Array, str]]  # arrays without memory of their own, and their axes
+    shapes: dict[str, tuple[Array, str]]  # arrays that only have a shape, and their axes
 
 
 class StudentFunction:
-    """A function of a student. It is called with the course's arguments, and its results are checked.
+    """A student's function, which is called with the course's arguments and whose results are checked.
 
-    It gets its inputs and the parameters as arrays that cannot be written, and the gradients as copies, which
-    can. float64 results of a float32 model are converted to float32.
+    It gets its inputs and the parameters as read-only arrays, and the gradients as copies, which it may
+    change. float64 results of a float32 model are converted to float32.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class StudentFunction:
         A name of :data:`SIGNATURES`.
     function : callable
     calls : dict of str to int
-        The number of calls is counted here, under ``name``.
+        Counts the calls, under ``name``.
     """
 
     def __init__(self, name: str, function: Callable[..., Any], calls: dict[str, int]) -> None:
@@ -93,12 +93,12 @@ class StudentFunction:
         Parameters
         ----------
         *arguments
-            Arrays. A cache is that which the call of the forward returned.
+            Arrays, or the cache that the call of the forward returned.
 
         Returns
         -------
         tuple
-            All results, a tuple of one where there is one.
+            All results, even if there is only one.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class StudentFunction:
     def _checked(
         self, found: Any, shapes: dict[str, tuple[Array, str]], dtype: np.dtype, given: Mapping[str, Any]
     ) -> tuple[Any, ...]:
-        """The results, of the right types, shapes and dtype, and finite."""
+        """The results, after a check of their types, shapes, dtypes and finiteness."""
         checked: list[Any] = []
         for (name, axes), result in zip(self._signature.results.items(), self._unpacked(found), strict=True):
             if axes is None:
@@ -169,7 +169,7 @@ class StudentFunction:
         if result.dtype not in (dtype, np.dtype(np.float64)):
             expected = dtype if dtype == np.float64 else f"{dtype} or float64"
             raise InputTypeError(f"{self.title}: {name} has dtype {result.dtype}, expected {expected}")
-        with np.errstate(over="ignore"):  # what does not fit into float32 is reported as inf
+        with np.errstate(over="ignore"):  # an overflow in float32 is reported as inf
             return np.asarray(result, dtype=dtype, order="C")
 
     def _number(self, name: str, result: Any) -> float:
@@ -210,7 +210,7 @@ def place_of(function: Callable[..., Any]) -> str:
 
 
 def _notebook_cell(path: str) -> str:
-    """The cell of a notebook that IPython compiled under this path; "" if it is none.
+    """The notebook cell that IPython compiled under this path; "" if the path is not a cell's.
 
     It is called "cell In [12]", as the notebook shows it: the number counts executions.
     """

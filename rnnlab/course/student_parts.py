@@ -1,9 +1,9 @@
-"""The parts of a captioning model with students' functions in the place of the library's.
+"""The parts of a captioning model with students' functions instead of the library's.
 
-Each has the interface of the part of :mod:`rnnlab.models.parts` that it replaces. What the course's
-functions do not have is done around them: dropout acts on their inputs or outputs, and their gradients are
-added into those of the model. Padding needs no care: the recurrence runs on past the end of a caption, and
-the loss, which does not read these steps, sends them the gradient zero.
+Each has the interface of the part of :mod:`rnnlab.models.parts` that it replaces. Features that the course's
+functions lack are added around them: dropout acts on their inputs or outputs, and their gradients are added
+to those of the model. Padding needs no special treatment: the recurrence continues past the end of a caption,
+and the loss, which does not read these steps, gives them zero gradients.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class StudentEmbedding(WordEmbedding):
         return words, (looked_up, dropped)
 
     def look_up(self, params: Parameters, tokens: Array) -> tuple[Array, None]:
-        """See :class:`WordEmbedding`; a cache of the student's is of no use to a decoder."""
+        """See :class:`WordEmbedding`; without a cache, because a decoder cannot use the student's."""
         return self.forward(params, tokens)[0], None
 
     def backward(self, dwords: Array, cache: Any, grads: Parameters) -> Array:
@@ -81,9 +81,9 @@ class StudentEmbedding(WordEmbedding):
 class StudentLayer(RecurrentLayer):
     """:class:`RecurrentLayer` by the sequence functions of a cell.
 
-    Decoding takes the step function if there is one, else the sequence function. Where the hidden state is
-    the whole state, the sequence has one step. The sequence function of an LSTM returns no cell state, so
-    that it computes all steps so far at each step.
+    Decoding calls the step function if there is one, else the sequence function. If the hidden state is the
+    whole state, the sequence has one step. The sequence function of an LSTM does not return the cell state,
+    so it recomputes all steps so far at each step.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class StudentLayer(RecurrentLayer):
         return dx, (dh0.copy(),)
 
     def decoding_step(self, params: Params, like: Array) -> Any:
-        """See :class:`RecurrentLayer`. The student's functions always multiply."""
+        """See :class:`RecurrentLayer`. Products are not looked up: the student's functions compute them."""
         step = self._students_step(params)
         return lambda x, state, looked_up=None: step(x, state)
 
@@ -139,7 +139,7 @@ class StudentLayer(RecurrentLayer):
             return lambda x, state: (sequence(x[:, None], *state, *weights)[0][:, 0],)
 
         def from_the_beginning(x: Array, state: State) -> State:
-            """The state is h0 and c0 at first, then h, the inputs so far (n, t, D), and h0."""
+            """The state is (h0, c0) before the first step, then (h, the inputs so far (n, t, D), h0)."""
             h0, inputs = state[0], x[:, None]
             if len(state) == 3:
                 h0, inputs = state[2], np.concatenate([state[1], inputs], axis=1)
@@ -149,7 +149,7 @@ class StudentLayer(RecurrentLayer):
 
 
 class StudentSteps(StudentLayer):
-    """:class:`RecurrentLayer` by the step functions of a cell alone."""
+    """:class:`RecurrentLayer` by the step functions of a cell only."""
 
     def forward(
         self, params: Params, x: Array, state: State, lengths: Array | None, rng: Random = None
@@ -214,7 +214,7 @@ class GivenScores:
 class StudentOutputLoss(OutputLoss):
     """:class:`OutputLoss` by ``temporal_affine_forward``, its backward and ``temporal_softmax_loss``.
 
-    Those that are not given are the library's. All steps are scored, as in the course, also those of padding,
+    Functions that are not given are the library's. As in the course, all steps are scored, including padding,
     and dropout is drawn for all of them.
 
     Parameters
@@ -223,7 +223,7 @@ class StudentOutputLoss(OutputLoss):
         The output layer that is replaced.
     functions : mapping of str to StudentFunction
     null_token : int
-        The target where there is none.
+        The target in padding.
     """
 
     def __init__(self, output: LinearOutput, functions: Functions, null_token: int) -> None:

@@ -6,8 +6,8 @@
     print(used.calls)
 
 A model is composed of parts. Within the block, parts that call the functions
-(:mod:`rnnlab.course.student_parts`) replace those that compute the same. Nothing else of the model changes,
-and no other model does.
+(:mod:`rnnlab.course.student_parts`) replace the corresponding parts. Nothing else in the model changes, and
+other models are not affected.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = ["Used", "use"]
 
 
 class Used:
-    """What :func:`use` gives to its block.
+    """The object that a ``with`` block of :func:`use` gets.
 
     Attributes
     ----------
     calls : dict of str to int
-        How often each function has been called, by its name.
+        The number of calls of each function, by name.
     """
 
     def __init__(self) -> None:
@@ -63,25 +63,26 @@ def use(model: CaptioningRNN, **functions: Callable[..., Any]) -> AbstractContex
     - ``temporal_affine_forward`` and ``temporal_affine_backward``, which score the words
     - ``temporal_softmax_loss``
 
-    What is not given is the library's. Training calls the sequence functions of the cell if they are given,
-    else its step functions. Decoding calls the step function if it is given, else the sequence function; that
-    of an LSTM, which returns no cell state, from the beginning of the sentence at each step. A forward alone
-    is enough where there are no gradients, as in ``sample`` and ``nll``.
+    Functions that are not given are the library's. Training calls the sequence functions of the cell if they
+    are given, else its step functions. Decoding calls the step function if it is given, else the sequence
+    function. An LSTM's sequence function does not return the cell state, so it is called from the beginning
+    of the sentence at each step. A forward is enough if no gradients are needed, as in ``sample`` and
+    ``nll``.
 
     Parameters
     ----------
     model : CaptioningRNN
-        On the CPU. For the functions of a cell it has one recurrent layer without attention and without
-        regularisation of the recurrence; for a sequence function also no ``project_cell``. For the last three
-        its output is "linear"; for the loss it has no label smoothing.
+        It must be on the CPU. For the functions of a cell, it must have one recurrent layer without attention
+        and without regularisation of the recurrence; for a sequence function, also no ``project_cell``. For
+        the last three functions, its output must be "linear"; for the loss, without label smoothing.
     **functions : callable
-        By the names above. They get inputs and parameters as arrays that cannot be written.
+        The functions, by the names above. They get inputs and parameters as read-only arrays.
 
     Returns
     -------
     context manager
-        ``with`` gives a :class:`Used`, whose ``calls`` counts the calls of each function in this block. After
-        its block has ended it can be entered again.
+        ``with`` gives a :class:`Used`, whose ``calls`` counts the calls of each function in this block. It
+        can be entered again after its block has ended.
 
     Warns
     -----
@@ -92,17 +93,17 @@ def use(model: CaptioningRNN, **functions: Callable[..., Any]) -> AbstractContex
     Raises
     ------
     ValueError
-        If a name is unknown, is of another cell than the model's, or is a backward without its forward; or if
-        the functions have no argument for an option of the model. Within the block, if a function returns the
-        wrong number of results, a wrong shape, or a number that is not finite. The error names the function
-        and the place where it is defined.
+        If a name is unknown, belongs to another cell than the model's, or is a backward without its forward;
+        or if the functions have no argument for an option of the model. Within the block, if a function
+        returns a wrong number of results, a wrong shape, or a number that is not finite. The error names the
+        function and the place of its definition.
     TypeError
         If the model is not a CaptioningRNN, or a function cannot be called. Within the block, if a result is
         not an array or has a wrong dtype.
     """
     _check_model(model)
     _check_names(functions)
-    _wrapped_parts(model, functions, Used())  # so that functions that do not fit are refused here
+    _wrapped_parts(model, functions, Used())  # to refuse unsuitable functions here
     caller = sys._getframe(1)
     return _Block(model, functions, (caller.f_code.co_filename, caller.f_lineno))
 
@@ -144,7 +145,7 @@ class _Block:
         state = "entered" if self._replaced else "no effect without with"
         return f"<{self._call()}: {state}>"
 
-    # the default argument is still there when the interpreter shuts down
+    # the default argument still exists when the interpreter shuts down
     def __del__(self, warn: Callable[..., None] = warnings.warn_explicit) -> None:
         if not self._entered:
             message = f"use was called without with and had no effect, expected with {self._call()}: ..."
@@ -157,7 +158,7 @@ class _Block:
 def _wrapped_parts(
     model: CaptioningRNN, functions: Mapping[str, Callable[..., Any]], used: Used
 ) -> list[tuple[Any, str, Any]]:
-    """What to replace in the model; ``used`` counts the calls."""
+    """The replacements in the model; ``used`` counts the calls."""
     return _parts(
         model, {name: StudentFunction(name, function, used.calls) for name, function in functions.items()}
     )
@@ -195,7 +196,7 @@ def _check_names(functions: Mapping[str, Any]) -> None:
 
 
 def _parts(model: CaptioningRNN, functions: Functions) -> list[tuple[Any, str, Any]]:
-    """What to replace: objects, the names of their attributes, and the parts to put there."""
+    """The replacements: objects, the names of their attributes, and the new parts."""
     parts: list[tuple[Any, str, Any]] = []
     if "word_embedding_forward" in functions:
         parts.append((model, "embedding", StudentEmbedding(model.embedding, functions)))
@@ -216,7 +217,7 @@ def _parts(model: CaptioningRNN, functions: Functions) -> list[tuple[Any, str, A
 
 
 def _check_cell(model: CaptioningRNN, names: list[str]) -> None:
-    """Raise ValueError if the model's recurrent layer is not one that these functions compute."""
+    """Raise ValueError if these functions do not compute the model's recurrent layer."""
     for name in names:
         if name not in CELLS.get(model.cell_type, ()):
             own = ", ".join(CELLS.get(model.cell_type, ())) or "no function of a cell"
@@ -243,7 +244,7 @@ def _check_cell(model: CaptioningRNN, names: list[str]) -> None:
 
 
 def _refuse(model: CaptioningRNN, function: str, option: str, expected: Any) -> None:
-    """Raise ValueError if an option of the model has another value than a function can compute."""
+    """Raise ValueError if an option of the model has a value that a function does not support."""
     value = model.config()[option]
     if value != expected:
         raise InputError(

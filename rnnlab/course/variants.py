@@ -1,4 +1,4 @@
-"""The wrong versions of a right function: every edit of its source, or of a function it calls, compiled."""
+"""The wrong versions of a right function: every compiled edit of its source, or of functions it calls."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Variant(NamedTuple):
     """A version of a function with one mistake."""
 
     message: str
-    function: Callable[..., Any]  # of the sizes of its inputs, and the arguments of the right function
-    rank: int  # among variants with the same results the one of the lowest rank is named first
+    function: Callable[..., Any]  # takes the sizes of the inputs, then the arguments of the right function
+    rank: int  # among variants with the same results, the one with the lowest rank is named first
 
 
 def variants(exercise: Exercise, function: Callable[..., Any], draw: Draw) -> Iterator[Variant]:
-    """All versions of a right function with one mistake, also in functions of rnnlab.plain that it calls.
+    """All versions of a right function with one mistake, in it or in functions of rnnlab.plain that it calls.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def variants(exercise: Exercise, function: Callable[..., Any], draw: Draw) -> It
     function : callable
         Its right forward or backward.
     draw : Draw
-        Inputs on which the shapes of local variables are found.
+        Inputs with which the shapes of local variables are determined.
     """
     kind = "forward" if function is exercise.forward else "backward"
     for message, wrong in misconceptions(exercise, kind):
@@ -63,7 +63,7 @@ def variants(exercise: Exercise, function: Callable[..., Any], draw: Draw) -> It
 def _run(
     function: Callable[..., Any], namespace: dict[str, Any], alpha: Alpha, sizes: Sizes, *arguments: Any
 ) -> Any:
-    """Run a version with the factor of the scaled term that belongs to these sizes."""
+    """Run a version with the factor of its scaled term for these sizes."""
     namespace[ALPHA] = alpha(sizes)
     return function(*arguments)
 
@@ -72,7 +72,7 @@ def _run(
 
 
 def _reached(function: Callable[..., Any]) -> list[FunctionType]:
-    """The function and those of rnnlab.plain that it calls, directly or not."""
+    """The function and the functions of rnnlab.plain that it calls, directly or indirectly."""
     found: list[FunctionType] = []
     waiting: list[Any] = [function]
     while waiting:
@@ -86,7 +86,7 @@ def _reached(function: Callable[..., Any]) -> list[FunctionType]:
 
 
 def _bound(reached: Sequence[FunctionType], place: int, code: Any) -> list[FunctionType]:
-    """Copies of the functions that call each other, one of them with other code."""
+    """Copies of the functions that call each other, one of them with different code."""
     spaces = {each.__module__: dict(each.__globals__) for each in reached}
     exec(code, spaces[reached[place].__module__])
     edited = spaces[reached[place].__module__][reached[place].__name__]
@@ -121,7 +121,7 @@ def _results_of(function: FunctionType, exercise: Exercise) -> Callable[[int], s
 def _shapes_of_locals(
     exercise: Exercise, codes: Sequence[Any], draw: Draw
 ) -> dict[Any, dict[str, tuple[int, ...]]]:
-    """The shapes of the local arrays of some functions, from a run of the right ones."""
+    """The shapes of the functions' local arrays, from a run of the right versions."""
     found: dict[Any, dict[str, tuple[int, ...]]] = {}
 
     def look(frame: Any, event: str, _: Any) -> None:
@@ -150,7 +150,7 @@ _LETTERS = ("N", "T", "V", "L")
 
 
 def _messages(edit: Edit, exercise: Exercise) -> Iterator[tuple[str, Alpha, int]]:
-    """What an edit is called; for a scaled term each factor with its message."""
+    """The message of an edit; for a scaled term, each factor with its message."""
     if not edit.scaled:
         unlikely = " where " in edit.message or "extra term" in edit.message
         yield edit.message, _constant(1.0), 3 if unlikely else 1

@@ -40,8 +40,8 @@ LOSSES = (
     "discriminative",
 )
 
-# The losses whose parts have parameters: the attribute of the part, and the option that sets its size. Where
-# that option is left out, a model has the part only if the weight is not 0.
+# The losses whose parts have parameters: the attribute of the part, and the option that sets its size. If the
+# option is left out, a model has the part only if the loss weight is not 0.
 LOSS_PARTS = {
     "reconstruction": ("reconstructor", "reconstructor_dim"),
     "encoder_reconstruction": ("encoder_reconstructor", "encoder_reconstructor_dim"),
@@ -87,8 +87,8 @@ def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
 def announces_gradients(loss: Loss) -> Loss:
     """Mark a ``loss`` whose backward pass calls :meth:`rnnlab.parameters.Parameters.complete`.
 
-    Several machines then exchange these gradients before the pass is over. The ``loss`` of a subclass, which
-    may add to a gradient afterwards, is not marked.
+    Several machines can then exchange complete gradients before the pass ends. A ``loss`` that a subclass
+    overrides is not marked, because it may add to a gradient afterwards.
     """
     loss.announces_gradients = True  # type: ignore[attr-defined]
     return loss
@@ -101,9 +101,9 @@ class Model:
     ----------
     params : Parameters
     last_terms : dict of str to float
-        The losses that the last call of ``loss`` added to the cross-entropy, by the names of their weights,
-        before they were weighted. Those of a part of a batch (``part_of``) are its share of the batch's. On a
-        GPU they are arrays ().
+        The losses that the last call of ``loss`` added to the cross-entropy, by the names of their weights
+        and before weighting. For a part of a batch (``part_of``), its share of the batch's losses. On a GPU
+        they are arrays ().
     """
 
     _options: dict[str, Any]
@@ -114,8 +114,8 @@ class Model:
     def config(self) -> dict[str, Any]:
         """The constructor's arguments as JSON values. :meth:`from_config` builds a model of the same shape.
 
-        The loss weights are the current ones. Where one has been set to 0, the size of the part that it
-        weights is given, so that the model still has the part.
+        The loss weights are the current ones. If a weight has been set to 0, the size of its part is
+        included, so that the rebuilt model still has the part.
         """
         options = self._options | {name: as_plain(getattr(self, name)) for name in self._losses}
         for name, (part, size) in LOSS_PARTS.items():
@@ -130,7 +130,7 @@ class Model:
 
     @property
     def loss_weights(self) -> tuple[float, ...]:
-        """The current weights of the losses. A CUDA graph of a training step holds those of its capture."""
+        """The current weights of the losses. A CUDA graph of a training step keeps those of its capture."""
         return tuple(getattr(self, name) for name in self._losses)
 
     def _weighted(self, name: str, term: Any, share: float) -> Any:
@@ -139,7 +139,7 @@ class Model:
         Parameters
         ----------
         name : str
-            Of the weight.
+            The name of the weight.
         term : float, or an array () on the device
             A mean over the examples of a part of a batch.
         share : float
@@ -177,7 +177,7 @@ class Model:
         try:
             model.__init__(**config, rng=rng)  # type: ignore[misc]
         finally:
-            vars(model).pop("_check_shapes", None)  # it may hold arrays
+            vars(model).pop("_check_shapes", None)  # it may keep arrays alive
         return model
 
     def _initialise(
@@ -199,7 +199,7 @@ class Model:
         """Move the parameters to a device, in place: "cpu", "gpu" (the first), or "gpu:N".
 
         The model computes on the device of its parameters. Inputs may always be NumPy arrays; tokens,
-        labels and lengths have to be.
+        labels and lengths must be.
 
         Raises
         ------
@@ -215,7 +215,8 @@ class Model:
     def prefetch(self, batch: tuple[Any, ...]) -> tuple[Any, ...]:
         """Copy the floating-point arrays of a batch to the model's device, in its dtype.
 
-        :meth:`loss` does the same. Called earlier, in another thread, this overlaps the copy with other work.
+        :meth:`loss` does the same. Calling this earlier, in another thread, overlaps the copy with other
+        work.
         """
         return tuple(map(self._prefetch_entry, batch))
 

@@ -68,14 +68,14 @@ class CaptioningRNN(EncoderDecoder):
     wordvec_dim : int
         W, size of a word vector (and of the image vector, where the image is an input).
     hidden_dim : int
-        H, units of the recurrent layer (of each of the two with ``image_input="second_layer"``).
+        H, units of the recurrent layer (of both layers with ``image_input="second_layer"``).
     cell_type : "rnn", "lstm", "gru", "simplified_gru" or another name
         The recurrent cell: a built-in one, a registered one, or "package.module:Object".
     dtype : dtype
         Of all parameters and arithmetic: float32 for training, float64 for gradient checks.
     image_input : str, keyword only, as are all below
         How the image enters: as the "initial_state"; as the "first_input", before the first word (NIC); at
-        "every_step", beside the words (LRCN); or into the "second_layer" of two (LRCN, factored).
+        "every_step", concatenated with the word (LRCN); or into the "second_layer" of two (LRCN, factored).
     state_activation : "none" or "tanh"
         Activation of the features' projection to the initial state, with ``image_input="initial_state"``.
     project_cell : bool
@@ -88,18 +88,19 @@ class CaptioningRNN(EncoderDecoder):
     output_dropout : float in [0, 1)
         Probability of dropping an element of the hidden states that are scored.
     attention : None, "additive", "dot" or "bilinear"
-        Score of the attention to the L regions of the image, None for no attention. Features are then
-        (N, L, D), and the mean of the regions gives the initial state (Xu et al. 2015).
+        Score of the attention to the L regions of the image, or None for no attention. With attention,
+        features are (N, L, D), and the mean of the regions gives the initial state (Xu et al. 2015).
     global_dim : int, optional
         With ``attention``: G, size of a global vector of the image, which then gives the initial state
         instead of the mean of the regions. Features are a tuple of regions (N, L, D) and vectors (N, G).
     attention_dim : int, optional
-        Units of additive scores, ``hidden_dim`` if left out. Only with additive scores, also of a reviewer.
+        Units of additive scores, those of a reviewer included; ``hidden_dim`` if left out. Other scores have
+        no units: an error.
     selector : bool
         Whether a gate scales the context of the regions (Xu et al. 2015, section 4.2.1).
     target_attention : bool
-        Whether to attend to the decoder's own past states (Xia et al. 2017), with or without ``attention``,
-        with its score, or the additive one.
+        Whether to attend to the decoder's own past states (Xia et al. 2017), with the score of ``attention``,
+        or the additive one without ``attention``.
     reviewer : mapping, optional
         With ``attention``: a Review Net or Recurrent Nested Model between regions and decoder, with
         ``blocks``, ``steps``, ``inter``, ``intra`` and ``dropout``; see
@@ -107,8 +108,8 @@ class CaptioningRNN(EncoderDecoder):
     output : "linear" or "deep"
         Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
     doubly_stochastic : float >= 0
-        Weight of the loss that asks for every region to be attended to (Xu et al. 2015, eq. 14); with a
-        ``reviewer`` for every thought vector, since these are what the decoder attends to.
+        Weight of the loss that encourages attention to every region (Xu et al. 2015, eq. 14). With a
+        ``reviewer``, the loss applies to the thought vectors, to which the decoder attends then.
     reconstruction : float >= 0
         Weight of ARNet's loss, which reconstructs each hidden state of the decoder from the next one (X. Chen
         et al. 2018, eq. 9), a mean over the batch whatever ``loss_average`` is. Not part of :meth:`nll`.
@@ -117,16 +118,17 @@ class CaptioningRNN(EncoderDecoder):
         Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
         weight of its loss is 0.
     detach_target : bool
-        Whether the states that ARNet reconstructs are constants to its loss (not in the paper). Needs ARNet.
+        Whether the states that ARNet reconstructs are treated as constants; in the paper they are not. Needs
+        an ARNet.
     discriminative : float >= 0
         Weight of discriminative supervision (Jiang, Ma and Lu 2020, eqs 9-10), which needs a ``reviewer``:
         thought vectors predict the most frequent words of a sentence, by a multi-label margin loss that is a
         mean over the batch. Not part of :meth:`nll`. It is also an attribute, which may change between two
         calls of :meth:`loss`.
     discriminative_words : int, optional
-        k, the number of words that it predicts, 1,000 (or the vocabulary) if left out. They are those after
-        the special words of ``word_to_idx``, whose words should be in the order of frequency. If it is given,
-        the model has the word scores even where the weight is 0.
+        k, the number of words that it predicts; 1,000, or the whole vocabulary if that is smaller, if left
+        out. They are the first words after the special ones of ``word_to_idx``, which should be sorted by
+        frequency. If it is given, the model has the word scores even if the weight is 0.
     label_smoothing : float in [0, 1)
         Share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "batch" or "token"
@@ -263,7 +265,7 @@ class CaptioningRNN(EncoderDecoder):
         features : (N, D); (N, L, D) with ``attention``; a tuple of that and (N, G) with ``global_dim``
         captions : (N, L) integers in [0, V), or (N, S, L)
             The decoder reads all tokens of a row except the last and predicts all except the first.
-            ``<NULL>`` is not scored. S captions of each image are N S examples; it is encoded once.
+            ``<NULL>`` is not scored. S captions of each image are N S examples; each image is encoded once.
         rng : numpy Generator, optional
             Draws the masks of dropout and zoneout. Without it there is no dropout and no zoneout.
         grads : Parameters, optional
@@ -277,10 +279,10 @@ class CaptioningRNN(EncoderDecoder):
             of the parts add up to those of the batch.
         sentence_weights : (N,) or (N, S) floats, optional
             Factors of the sentences' losses, which may be negative. The sum over the tokens is divided by the
-            same number as without them. They weight the cross-entropy alone, not the other losses.
+            same number as without them. They weight the cross-entropy only, not the other losses.
         sentence_lengths : (N,) or (N, S) integers, optional
-            The number of tokens after the first that are scored in each row, ``<NULL>`` among them. By
-            default ``<NULL>`` is padding wherever it is.
+            The number of tokens after the first that are scored in each row, including any ``<NULL>``. By
+            default ``<NULL>`` is always padding.
         inputs : bool
             Whether to return the gradients of the inputs as well.
 

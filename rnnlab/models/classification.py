@@ -67,7 +67,7 @@ class SequenceClassifier(Model):
     num_layers : int
         Number of recurrent layers.
     output_dropout : float in [0, 1)
-        Probability of dropping an element of what is classified.
+        Probability of dropping an element of the vector that is classified.
     label_smoothing : float in [0, 1)
         Share of a class's probability that the loss spreads over all classes (Szegedy et al. 2016).
     reconstruction : float >= 0
@@ -78,7 +78,8 @@ class SequenceClassifier(Model):
         Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
         weight of its loss is 0.
     detach_target : bool
-        Whether the states that ARNet reconstructs are constants to its loss (not in the paper). Needs ARNet.
+        Whether the states that ARNet reconstructs are treated as constants; in the paper they are not. Needs
+        an ARNet.
     forget_bias : float
         Initial value of the biases of an LSTM's forget gates. A positive value keeps the gates open at first,
         so that a state is remembered for longer (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1). Must
@@ -221,7 +222,7 @@ class SequenceClassifier(Model):
         with_inputs: bool,
         mask: Array | None = None,
     ) -> tuple[float, ClassificationGradients | None]:
-        """The loss of sequences of a batch of N, and the gradients of the inputs or None.
+        """The loss of a batch of N sequences, and the gradients of the inputs or None.
 
         The gradient of every parameter is added into ``grads``. ``weights`` (N, T) are the weights w of the
         states. All arrays except ``lengths`` are on the model's device.

@@ -1,4 +1,4 @@
-"""Several classifiers as one: the average of their distributions over the classes."""
+"""Several classifiers as one: their distributions over the classes are averaged."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class LossScales(NamedTuple):
     """The factors that turn the losses of a batch, or of a part of a batch, into averages over the batch."""
 
     divisor: int  # divides the sum of the losses of tokens
-    share: float  # the part's share of the batch's examples: scales losses that are means over examples
+    share: float  # the part's share of the batch's examples; scales losses that are means over examples
 
 
 class EncoderDecoder(Inference):
@@ -132,9 +132,9 @@ class EncoderDecoder(Inference):
         self.to(device)
 
     def widened_from(self, config: Mapping[str, Any]) -> tuple[str, ...]:
-        """The parameters whose first rows mean what all rows do in a model of another configuration.
+        """The parameters whose first rows have the meaning of all rows in a model with another configuration.
 
-        That is the deep output's weight of the contexts, if the other model attends to the source alone and
+        That is the deep output's weight of the contexts, if the other model attends to the source only and
         this one to both source and target.
         """
         one = config.get("attention") and not config.get("target_attention")

@@ -1,4 +1,4 @@
-"""Models of sentences without dropout and gradients: likelihoods, attention weights, decoding steps."""
+"""Inference with models of sentences: likelihoods, attention weights and decoding steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rnnlab.types import Array
 class Inference(Model):
     """The part of :class:`~rnnlab.models.encoder_decoder.EncoderDecoder` that needs no gradients.
 
-    All of it is without dropout and zoneout.
+    There is no dropout and no zoneout.
     """
 
     encoder: Any

@@ -1,14 +1,14 @@
-"""What ``loss(..., inputs=True)`` returns beside the gradients of the parameters: those of a model's inputs.
+"""The gradients of a model's inputs, which ``loss(..., inputs=True)`` returns in addition to the parameters'.
 
     loss, grads, inputs = model.loss(features, captions, inputs=True)
     inputs.features, inputs.words, inputs.hidden
 
-Each array is the gradient of the whole loss, auxiliary losses included, and has the shape of what it belongs
-to. Features and word vectors are those before dropout.
+Each array is the gradient of the whole loss, auxiliary losses included, and has the shape of the array that
+it belongs to. Features and word vectors are those before dropout.
 
 ``hidden`` is the total derivative dL/dh_t. The loss depends on h_t through the output of step t, through an
-auxiliary loss that reads h_t, and through the later steps, by the recurrence and by attention. With several
-layers h_t is the state of the last one.
+auxiliary loss that reads h_t, and through the later steps by the recurrence and by attention. With several
+layers, h_t is the state of the last layer.
 
 T is the length of the longest sentence without its <START>. Where an image has S captions, or a source S
 sentences, there is a row for each of them. The gradient of padding is zero. The arrays are on the model's

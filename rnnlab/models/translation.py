@@ -70,15 +70,17 @@ class Seq2Seq(EncoderDecoder):
     dtype : dtype
         Of all parameters and arithmetic: float32 for training, float64 for gradient checks.
     encoder_dim : int, optional, keyword only, as are all below
-        Units of each direction of each encoder layer, ``hidden_dim`` if left out.
+        Units of each direction of an encoder layer, ``hidden_dim`` if left out.
     num_layers : int
         Number of encoder layers.
     bidirectional : bool
         Whether the encoder reads in both directions.
     attention : "additive", "dot", "bilinear" or None
-        Score of the attention to the source. None is no attention: the decoder has only its initial state.
+        Score of the attention to the source. With None there is no attention: the source reaches the decoder
+        through its initial state only.
     attention_dim : int, optional
-        Units of additive scores, ``hidden_dim`` if left out. Only with additive scores, also of a reviewer.
+        Units of additive scores, those of a reviewer included; ``hidden_dim`` if left out. Other scores have
+        no units: an error.
     target_attention : bool
         Whether to attend to the decoder's own past states as well (Xia et al. 2017).
     reviewer : mapping, optional
@@ -90,10 +92,10 @@ class Seq2Seq(EncoderDecoder):
     word_dropout : float in [0, 1)
         Probability of dropping an element of a word vector, of the source and of the target.
     layer_dropout : float in [0, 1)
-        Probability of dropping an element of what an encoder layer reads from the one below it. Must be 0
-        with a single layer.
+        Probability of dropping an element of the input of encoder layers 2 and higher. Must be 0 with a
+        single layer.
     output_dropout : float in [0, 1)
-        Probability of dropping an element of what is scored.
+        Probability of dropping an element of the vectors that are scored.
     reconstruction : float >= 0
         Weight of ARNet's loss, which reconstructs each hidden state of the decoder from the next one (X. Chen
         et al. 2018, eq. 9). Not part of :meth:`nll`. It is also an attribute, which may change between two
@@ -102,10 +104,11 @@ class Seq2Seq(EncoderDecoder):
         Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
         weight of its loss is 0.
     detach_target : bool
-        Whether the states that ARNet reconstructs are constants to its loss (not in the paper). Needs ARNet.
+        Whether the states that ARNet reconstructs are treated as constants; in the paper they are not. Needs
+        an ARNet.
     encoder_reconstruction : float >= 0
-        Weight of the same loss of the encoder's top layer. Each direction has an ARNet of its own, which
-        reads in that direction.
+        Weight of the same loss for the encoder's top layer. Each direction has its own ARNet, which reads in
+        that direction.
     encoder_reconstructor_dim : int, optional
         Units of the encoder's ARNets, ``encoder_dim`` if left out.
     discriminative : float >= 0
@@ -114,9 +117,9 @@ class Seq2Seq(EncoderDecoder):
         mean over the batch. Not part of :meth:`nll`. It is also an attribute, which may change between two
         calls of :meth:`loss`.
     discriminative_words : int, optional
-        k, the number of words that it predicts, 1,000 (or the vocabulary) if left out. They are those after
-        the special words of ``word_to_idx``, whose words should be in the order of frequency. If it is given,
-        the model has the word scores even where the weight is 0.
+        k, the number of words that it predicts; 1,000, or the whole vocabulary if that is smaller, if left
+        out. They are the first words after the special ones of ``word_to_idx``, which should be sorted by
+        frequency. If it is given, the model has the word scores even if the weight is 0.
     label_smoothing : float in [0, 1)
         Share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "token" or "batch"
@@ -249,7 +252,7 @@ class Seq2Seq(EncoderDecoder):
             Sentences of the source, then ``<NULL>``.
         target : (N, M) integers, or (N, S, M)
             ``<START>``, the words, ``<END>``, then ``<NULL>``. S sentences of each source are N S
-            examples; it is encoded once.
+            examples; each source is encoded once.
         rng : numpy Generator, optional
             Draws the masks of dropout and zoneout. Without it there is no dropout and no zoneout.
         grads : Parameters, optional
@@ -263,10 +266,10 @@ class Seq2Seq(EncoderDecoder):
             of the parts add up to those of the batch.
         sentence_weights : (N,) or (N, S) floats, optional
             Factors of the sentences' losses, which may be negative. The sum over the tokens is divided by the
-            same number as without them. They weight the cross-entropy alone, not the other losses.
+            same number as without them. They weight the cross-entropy only, not the other losses.
         sentence_lengths : (N,) or (N, S) integers, optional
-            The number of tokens after the first that are scored in each row, ``<NULL>`` among them. By
-            default ``<NULL>`` is padding wherever it is.
+            The number of tokens after the first that are scored in each row, including any ``<NULL>``. By
+            default ``<NULL>`` is always padding.
         inputs : bool
             Whether to return the gradients of the inputs as well.
 

@@ -97,7 +97,7 @@ def lstm_step_backward(dnext_h, dnext_c, cache):
     assert found["lstm_step_backward"].startswith("lstm_step_backward raises IndexError: ")
     assert found["lstm_step_backward"].endswith("return dnext_h[:, 99]")
     assert "out is twice what it should be" in found["word_embedding_forward"]
-    assert "mend word_embedding_forward first" in found["word_embedding_backward"]
+    assert "fix word_embedding_forward first" in found["word_embedding_backward"]
     table = str(report)
     assert all(len(line) <= 110 for line in table.splitlines())
     assert "da has next_h where its square belongs" in " ".join(table.split())

@@ -33,7 +33,7 @@ def test_the_hidden_test_repeats_the_last_check():
     ("source", "message"),
     [
         ("assert f(1) == 2", r"n.ipynb, cell test_f does not call check, expected a call such as"),
-        ("check('x', f", "n.ipynb, cell test_f is no Python"),
+        ("check('x', f", "n.ipynb, cell test_f is not Python"),
         (
             "check('x', f)\n### BEGIN HIDDEN TESTS\n1\n### END HIDDEN TESTS",
             "has a hidden test, expected none",

@@ -61,7 +61,7 @@ def test_the_values_in_the_help_are_toml(kind):
 
 def test_none_in_the_help_is_the_value_of_toml():
     text = template("shapes")
-    assert '# Score of the attention to the L regions of the image, "none" for no attention.' in text
+    assert '# Score of the attention to the L regions of the image, or "none" for no attention.' in text
 
 
 def test_keys_of_one_kind_have_help_of_their_own():

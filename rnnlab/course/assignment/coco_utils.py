@@ -1,4 +1,4 @@
-"""The data: reading them, batches of them, and captions as text."""
+"""The data: functions that read them, draw batches, and convert captions to text."""
 
 from rnnlab.cs231n.coco_utils import decode_captions, load_coco_data, sample_coco_minibatch
 

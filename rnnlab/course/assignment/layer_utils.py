@@ -6,7 +6,7 @@ __all__ = ["affine_relu_backward", "affine_relu_forward"]
 
 
 def affine_relu_forward(x, w, b):
-    """An affine map, then relu: x, w, b as of the affine map to out (N, M) and a cache."""
+    """An affine map, then relu: x, w and b as for the affine map, to out (N, M) and a cache."""
     a, affine_cache = affine_forward(x, w, b)
     out, relu_cache = relu_forward(a)
     return out, (affine_cache, relu_cache)

@@ -1,7 +1,7 @@
 """Layers of a recurrent network: fill in the functions that raise NotImplementedError.
 
 A forward returns its output and a cache; the backward gets the gradient of the output and that cache. A cache
-is a tuple of your choice. Each docstring says what the backward needs of it.
+is a tuple of your choice. The docstrings list what the backward needs from it.
 
 Sizes: N sequences, T steps, D numbers in an input, H units of the hidden state, V words.
 """

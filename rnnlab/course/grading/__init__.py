@@ -1,4 +1,4 @@
-"""Grading: students' functions run in other processes, without rnnlab; their results are compared here."""
+"""Grading: students' functions run in other processes without rnnlab, and their results are compared here."""
 
 from rnnlab.course.grading.grade import (
     SubmittedFile,

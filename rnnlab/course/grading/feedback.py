@@ -1,7 +1,7 @@
 """Marks in nbgrader's gradebook, and a page for each student: by nbgrader's own converters.
 
-nbgrader would run the notebooks. Here the output of each test cell is what was found about its function, and
-its value is the points, which is how nbgrader takes partial credit.
+nbgrader would run the notebooks. Here the output of each test cell is the report on its function, and its
+value is the points, which is nbgrader's way to give partial credit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rnnlab.files import atomic_write
 
 __all__ = ["require_gradebook", "write_feedback"]
 
-# What Markdown makes, and what the notebooks have beside it.
+# The HTML elements that Markdown produces, and others that the notebooks contain.
 _TAGS = frozenset(
     [
         "a",
@@ -82,13 +82,13 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
     """Write marks into the gradebook of a course, and a page for each submission.
 
     Earlier marks and pages of the same submissions are replaced. Points and comments that were given by hand
-    stay. A notebook that nbgrader refuses, such as one with two copies of a test, has a page of its marks but
-    no points in the gradebook.
+    are kept. A notebook that nbgrader refuses, such as one with two copies of a test, gets a page with its
+    marks but no points in the gradebook.
 
     Parameters
     ----------
     course : path
-        What ``rnnlab course release`` has written, with the folder ``submitted``.
+        The folder that ``rnnlab course release`` has written, with the folder ``submitted``.
     marks : sequence of SubmissionMark
     jobs : int
         The number of processes that write pages.
@@ -138,7 +138,7 @@ def _convert(
     try:
         _run(_autograde(marks), course, assignment, students)
         _write_pages(course, assignment, students, jobs)
-    except NbGraderException:  # which does not say of whom: one after another
+    except NbGraderException:  # it does not name the student, so convert one by one
         if len(students) == 1:
             return students
         return [each for student in students for each in _convert(course, assignment, [student], marks, 1)]
@@ -146,7 +146,7 @@ def _convert(
 
 
 def require_gradebook(course: Path) -> None:
-    """Check, before minutes of work, that feedback can be written.
+    """Check beforehand that feedback can be written.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def require_gradebook(course: Path) -> None:
 
 
 def _write_pages(course: Path, assignment: str, students: Sequence[str], jobs: int) -> None:
-    """Write the pages of an assignment, shared among processes."""
+    """Write the pages of an assignment in several processes."""
     if jobs == 1:
         _write_pages_of(course, assignment, students)
         return
@@ -205,19 +205,19 @@ def _run(converter: Any, course: Path, assignment: str, students: Sequence[str])
 
 
 def _pattern(name: str) -> str:
-    """A pattern for a name, in a list of patterns with commas between them."""
+    """A pattern for a name, for a comma-separated list of patterns."""
     return name.replace(",", "?")
 
 
 def _autograde(marks: Marks) -> Any:
-    """nbgrader's Autograde, with our marks in the place of its execution."""
+    """nbgrader's Autograde, with rnnlab's marks instead of running the notebook."""
     from nbformat.v4 import new_output
     from nbgrader.converters import Autograde
     from nbgrader.preprocessors import CheckCellMetadata, NbGraderPreprocessor, SaveAutoGrades
     from traitlets import List
 
     class WriteOutputs(NbGraderPreprocessor):
-        """The output of a test cell is what was found about the function."""
+        """Replaces the output of each test cell by the report on its function."""
 
         def preprocess_cell(self, cell: Any, resources: Any, _: int) -> tuple[Any, Any]:
             names = resources["nbgrader"]
@@ -240,7 +240,7 @@ def _autograde(marks: Marks) -> Any:
 
 
 def _feedback() -> Any:
-    """nbgrader's GenerateFeedback, without hidden tests, and without what a browser would run."""
+    """nbgrader's GenerateFeedback, without hidden tests and without active content."""
     import bleach
     from jinja2 import pass_context
     from nbconvert.exporters import HTMLExporter
@@ -250,9 +250,9 @@ def _feedback() -> Any:
     from traitlets import List
 
     class Shown(NbGraderPreprocessor):
-        """The test cells as students have seen them, without nbgrader's number of points.
+        """Shows the test cells as students have seen them, without nbgrader's number of points.
 
-        Raw cells, which could be of any format, are empty.
+        Raw cells, which may have any format, are emptied.
         """
 
         def preprocess_cell(self, cell: Any, resources: Any, _: int) -> tuple[Any, Any]:
@@ -262,7 +262,7 @@ def _feedback() -> Any:
             return cell, resources
 
     class PageExporter(HTMLExporter):
-        """What a student has written does not run in a browser; the list of tests names functions."""
+        """Exports pages in which no student's content runs in a browser, with a list of tests by function."""
 
         def from_notebook_node(self, nb: Any, resources: Any = None, **options: Any) -> tuple[Any, Any]:
             page, resources = super().from_notebook_node(nb, resources, **options)
@@ -274,7 +274,7 @@ def _feedback() -> Any:
             return bleach.clean(written, tags=_TAGS, attributes=_ATTRIBUTES, protocols=_PROTOCOLS)
 
     class FeedbackOfMarks(GenerateFeedback):
-        """Pages by the exporter above."""
+        """Writes pages with :class:`PageExporter`."""
 
         exporter_class = PageExporter
         preprocessors = List([Shown, GetGrades, CSSHTMLHeaderPreprocessor])

@@ -1,4 +1,4 @@
-"""A student's functions, as functions of this process that run in another one."""
+"""Proxies for a student's functions, which run in another process."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from rnnlab.course.grading.sandbox import wire
 from rnnlab.course.running import FunctionStopped
 from rnnlab.types import Array
 
-# Packages that have the right functions, or compute gradients, or lead to files and other processes.
+# Packages that contain the right functions, compute gradients, or give access to files and other processes.
 _SUSPECT = re.compile(
     r"uses (rnnlab|torch|tensorflow|keras|jax|autograd"
     r"|importlib|builtins|ctypes|os|sys|pathlib|socket|subprocess|urllib|http|requests|ssl)\b"
 )
 
 
-_MOST_TIMES = 12  # the time of one call, for all calls of a mark: a numeric gradient makes some thousand
+_MOST_TIMES = 12  # time limit of all calls of a mark, in limits of one call; numeric gradients have thousands
 
 
 class StudentCache(tuple[Array]):
-    """What stands for a cache, which stays in the student's process.
+    """A placeholder for a cache, which stays in the student's process.
 
-    Its one element is an array: the number of the cache, and how often a function has written into it.
+    Its only element is an array: the number of the cache, and how often a function has written into it.
     """
 
 
 class RemoteFunction:
     """Calls a function of a student in the student's process.
 
-    What the function writes into its arguments is written into those of the caller, too.
+    If the function writes into its arguments, the caller's arguments are changed, too.
 
     Parameters
     ----------
@@ -45,16 +45,17 @@ class RemoteFunction:
     keep_cache : bool
         Whether the last result is a cache.
     given : mapping of str to callable
-        Functions that run here instead of the student's, whenever the function calls them.
+        Functions that run in this process instead of the student's, whenever the function calls them.
     options : collection of str
         The keyword arguments that the function should have.
 
     Attributes
     ----------
     forwards : int
-        The number of calls of forwards within one call, the largest so far.
+        The largest number so far of calls of forwards within one call.
     refused : str
-        What the function has tried to get a solution from, or to do that it may not; "" if nothing.
+        A refused action of the function, such as importing a solution or opening a file; "" if there was
+        none.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class RemoteFunction:
             [inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY) for each in options]
         )
         self._stopped = ""
-        self._seconds = 0.0  # of all calls
+        self._seconds = 0.0  # total time of all calls
         self.forwards = 0
         self.refused = ""
 
@@ -84,9 +85,9 @@ class RemoteFunction:
         Raises
         ------
         FunctionStopped
-            If it raises an exception, or has no result.
+            If the function raises an exception, or has no result.
         NotImplementedError
-            If it does.
+            If the function raises it.
         """
         if self._seconds > (most := _MOST_TIMES * self._process.limits.seconds):
             self._stopped = self._stopped or f"takes more than {most:g} s in all calls"
@@ -133,14 +134,14 @@ def _received(value: Any) -> Any:
     if isinstance(value, wire.Handle):
         return StudentCache((np.array([value.number, 0]),))
     if isinstance(value, wire.Foreign):
-        return type(value.type_name, (), {})()  # an error names its type
+        return type(value.type_name, (), {})()  # an object whose type an error can name
     if isinstance(value, dict):
         return {key: _received(each) for key, each in value.items()}
     return tuple(map(_received, value)) if isinstance(value, tuple | list) else value
 
 
 def _write_back(given: Any, after: Any) -> None:
-    """Copy what a function has written into its arguments."""
+    """Copy the changes of a function's arguments to the caller's arrays."""
     if isinstance(given, dict) and isinstance(after, dict):
         for key in given.keys() & after.keys():
             _write_back(given[key], after[key])

@@ -28,11 +28,11 @@ class SubmittedFile:
     ----------
     student, assignment : str
     path : path
-        Of the student's notebook, which need not be there.
+        The student's notebook, which need not exist.
     source : path
-        Of the notebook with the solutions.
+        The notebook with the solutions.
     strays : tuple of str
-        What is in the student's folder and is no assignment.
+        Names in the student's folder that are not assignments.
     """
 
     student: str
@@ -50,9 +50,9 @@ def find_submissions(submitted: Path, sources: Path) -> tuple[list[SubmittedFile
     Returns
     -------
     list of SubmittedFile
-        For each student, every assignment that some student has handed in; sorted by student and assignment.
+        For each student, every assignment that any student has handed in, sorted by student and assignment.
     list of str
-        What is in the folder and is no submission.
+        Names in the folder that are not submissions.
 
     Raises
     ------
@@ -60,14 +60,14 @@ def find_submissions(submitted: Path, sources: Path) -> tuple[list[SubmittedFile
         If there is no such folder, or it holds no submission of an assignment in ``sources``.
     """
     if not submitted.is_dir():
-        raise FileNotFoundError(f"{submitted} is no folder, expected the folder `submitted` of a course")
+        raise FileNotFoundError(f"{submitted} is not a folder, expected the folder `submitted` of a course")
     if (submitted / "submitted").is_dir():
         raise InputError(f"{submitted} is a course, expected its folder {submitted / 'submitted'}")
     notebooks = {path.parent.name: path for path in sorted(sources.glob("*/*.ipynb"))}
     if not notebooks:
         raise InputError(
             f"{sources} has no ASSIGNMENT/NOTEBOOK.ipynb, expected what `rnnlab course release` writes; "
-            "SUBMITTED is the folder `submitted` beside it"
+            "SUBMITTED is the folder `submitted` next to it"
         )
     students = [path for path in _listed(submitted) if path.is_dir()]
     handed_in = [name for name in notebooks if any((student / name).is_dir() for student in students)]
@@ -88,7 +88,7 @@ def find_submissions(submitted: Path, sources: Path) -> tuple[list[SubmittedFile
 
 
 def _listed(folder: Path) -> list[Path]:
-    """What is in a folder of submissions."""
+    """The entries of a folder of submissions, without hidden ones."""
     paths = sorted(folder.glob("*"))
     return [path for path in paths if path.name != "timestamp.txt" and not path.name.startswith(".")]
 
@@ -102,9 +102,9 @@ def grade_submissions(
     ----------
     files : sequence of SubmittedFile
     limits : Limits
-        Of each call of a function.
+        The limits of each call of a function.
     secret : str
-        The random inputs are made of it and of the student's name.
+        The seed of the random inputs is computed from it and from the student's name.
     jobs : int
         The number of processes.
     """
@@ -121,7 +121,7 @@ def grade_submissions(
 
 
 def grade_submission(file: SubmittedFile, *, limits: Limits, secret: str) -> SubmissionMark:
-    """Mark one submission. Whatever it holds, there is a mark.
+    """Mark one submission. There is a mark for any content.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def grade_submission(file: SubmittedFile, *, limits: Limits, secret: str) -> Sub
         problem = str(error)
     except OSError:
         raise
-    except Exception as error:  # what nobody has thought of must not end the marking of the others
+    except Exception as error:  # an unforeseen error must not end the marking of other submissions
         problem = f"it could not be marked, {type(error).__name__}: {error}"
     names = [cell.subject for cell in source.exercises]
     unmarked = [FunctionMark(name, max_points_of(source, name)) for name in names]

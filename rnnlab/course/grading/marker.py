@@ -1,4 +1,4 @@
-"""The points of a student's functions: what they compute, compared with what is right."""
+"""The points of a student's functions, whose results are compared with the right ones."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Given = Mapping[str, Callable[..., Any]]
 class Marker:
     """Marks the functions of one submission, in the order of the notebook.
 
-    ``rnn_backward`` calls ``rnn_step_backward``, and is wrong if that one is. Such a function is marked once
-    more with the right one in its place, and has the better mark. Of equal ones it has the second, whose
-    report is about this function alone.
+    ``rnn_backward`` calls ``rnn_step_backward``, and is wrong if the latter is wrong. Such a function is
+    marked again with the right function in its place, and gets the better mark. If the marks are equal, it
+    gets the second, whose report is about this function only.
 
     Parameters
     ----------
     process : StudentProcess
-        It has been started.
+        A process that has been started.
     submission : Submission
     source : CourseNotebook
         The notebook with the solutions.
     seed : int
-        Of the random inputs.
+        The seed of the random inputs.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Marker:
         return mark
 
     def _mark_with_help(self, name: str) -> FunctionMark | None:
-        """The mark with the right functions in the place of wrong ones that the code calls; None without."""
+        """The mark with right functions instead of wrong ones that the code calls; None if it calls none."""
         exercise = exercise_of(name)
         called = _names(self._submission.exercises.get(each, "") for each in exercise.functions)
         wrong = [each for each in sorted(called & self._wrong) if exercise_of(each) != exercise]
@@ -102,7 +102,7 @@ class Marker:
         if report.errors or (report.problems and not report.unchecked):
             marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
         if not of_forward.passed and marked.points < mark.max_points:
-            # never less than for a forward that is not written at all
+            # never fewer points than if the forward had not been written at all
             alone = self._mark_without_forward(mark, exercise, backward)
             marked = marked if marked.text and marked.points >= alone.points else alone
         if calls_forwards(backward):
@@ -110,7 +110,7 @@ class Marker:
             return replace(
                 marked, points=0.0, text=f"{text}.", suspicions=(Suspicion("numeric gradient", text),)
             )
-        exact = not self._inexact & _names([self._submission.exercises[mark.name]])  # what it calls
+        exact = not self._inexact & _names([self._submission.exercises[mark.name]])  # functions that it calls
         passed = of_forward.passed and report.passed and exact
         if passed and loses_digits(exercise, forward, backward, self._seed):
             self._inexact.add(mark.name)
@@ -127,13 +127,13 @@ class Marker:
         report.errors = {name: error for name, error in report.errors.items() if name in exercise.gradients}
         marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
         text = f"With the cache of the right {exercise.functions[0]}:\n{marked.text}"
-        if not report.errors:  # perhaps the student's cache has another form
+        if not report.errors:  # the student's cache may have another form
             text = f"{mark.name} cannot be checked until {exercise.functions[0]} works. {text}"
         return replace(marked, text=text)
 
 
 def max_points_of(source: CourseNotebook, function: str) -> float:
-    """The points of a right function: those of its test."""
+    """The points of a right function, which are those of its test."""
     return next((cell.points for cell in source.tests if cell.subject == function), 0.0)
 
 
@@ -144,7 +144,7 @@ def _refused(name: str, function: RemoteFunction) -> tuple[Suspicion, ...]:
 def _marked(
     mark: FunctionMark, exercise: Exercise, kind: str, report: Report, suspicions: tuple[Suspicion, ...]
 ) -> FunctionMark:
-    """The points of a report, the same for each result. A write into the caller's arrays costs one result."""
+    """The points of a report, with equal weight for each result. Writing into arguments costs one result."""
     expected = exercise.results(kind)
     results = {name: name in report.errors and name not in report.wrong for name in expected}
     writes = any("writes into" in problem for problem in report.problems)
@@ -155,6 +155,6 @@ def _marked(
 
 
 def _names(sources: Iterable[str]) -> set[str]:
-    """The names that some code reads."""
+    """The names that the code reads."""
     trees = map(parsed, sources)
     return {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}

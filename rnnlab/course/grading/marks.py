@@ -28,9 +28,9 @@ class FunctionMark:
     results : mapping of str to bool
         Whether each result, or gradient, is right; empty if none could be compared.
     text : str
-        What is wrong, for the student.
+        The report for the student.
     suspicions : tuple of Suspicion
-        What was found while the function ran.
+        Suspicions from running the function.
     """
 
     name: str
@@ -52,9 +52,9 @@ class SubmissionMark:
     answers : mapping of str to bool
         Whether each question has an answer. Answers are marked by hand.
     suspicions : sequence of Suspicion
-        What the teacher should look at.
+        Signs that the teacher should look at.
     problem : str
-        Why nothing could be marked, and all points are 0; "" if it could.
+        The reason why nothing could be marked and all points are 0; "" if there is none.
     """
 
     student: str
@@ -99,7 +99,7 @@ def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> 
 
 
 def write_json(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> None:
-    """Write everything that is known of each submission."""
+    """Write all information about each submission."""
     with atomic_text(path) as file:
         file.write(json.dumps([_plain(mark) for mark in marks], indent=1, ensure_ascii=False) + "\n")
 
@@ -128,5 +128,5 @@ def _plain_function(mark: FunctionMark) -> dict[str, Any]:
 
 
 def _harmless(cell: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
+    """A cell that no spreadsheet interprets as a formula."""
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

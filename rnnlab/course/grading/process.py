@@ -1,4 +1,4 @@
-"""A process that runs one student's functions, and what it answers."""
+"""A process that runs one student's functions, and its answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rnnlab.course.grading.sandbox import wire
 from rnnlab.errors import InputError
 
 _MOST_REPLY = 64 << 20  # bytes
-# The sandbox's modules as a package of their own: without rnnlab around it.
+# The sandbox's modules as a separate package, without rnnlab.
 _START = """
 import importlib.util, os, sys
 sys.dont_write_bytecode = True
@@ -33,21 +33,21 @@ serve(os.fdopen(int(requests), "rb"), os.fdopen(int(replies), "wb"))
 """
 
 
-LEAST = {"seconds": 0.1, "megabytes": 300, "output_bytes": 0}  # of each limit
+LEAST = {"seconds": 0.1, "megabytes": 300, "output_bytes": 0}  # the minimum of each limit
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a student's function may use.
+    """Limits on the resources of a student's function.
 
     Attributes
     ----------
     seconds : float
         The time of one call, and of the definitions of one cell.
     megabytes : int
-        The memory of the process, with that of Python and NumPy.
+        The memory of the process, including that of Python and NumPy.
     output_bytes : int
-        What it may print.
+        The amount of output.
     """
 
     seconds: float = 5.0
@@ -66,19 +66,19 @@ class Stopped(Exception):
 
 
 class StudentProcess:
-    """Runs a student's functions, out of reach of rnnlab, files, network and other processes.
+    """Runs a student's functions without access to rnnlab, files, the network and other processes.
 
-    After :class:`Stopped` the process has ended; :meth:`start` starts it anew.
+    After :class:`Stopped` the process has ended; :meth:`start` starts it again.
 
     Parameters
     ----------
     cells : mapping of str to str
-        The cells of code that define the functions, by name. Definitions, imports and assignments are run.
+        The code cells that define the functions, by name. Definitions, imports and assignments are run.
     limits : Limits
     constants_only : collection of str
-        The cells of which no values are computed.
+        The cells of which only definitions and constants are run.
     counted : collection of str
-        The functions whose calls within a call are counted: the answer's ``forwards``.
+        The functions whose calls within a call are counted, for the answer's ``forwards``.
     """
 
     def __init__(
@@ -97,8 +97,8 @@ class StudentProcess:
         self._requests: BinaryIO | None = None
         self._replies: int | None = None
         self._output: IO[bytes] | None = None
-        self.problems: dict[str, str] = {}  # of the definitions, by cell
-        self.functions: set[str] = set()  # that are defined
+        self.problems: dict[str, str] = {}  # problems of the definitions, by cell
+        self.functions: set[str] = set()  # names of the defined functions
         self.filtered = True  # whether the kernel filters its system calls
 
     def __enter__(self) -> Self:
@@ -123,7 +123,7 @@ class StudentProcess:
         Raises
         ------
         Stopped
-            If there is none.
+            If there is no answer.
         """
         if self._process is None:
             self.start()
@@ -151,18 +151,19 @@ class StudentProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the process is there, with the caches of earlier calls."""
+        """Whether the process is running, with the caches of earlier calls."""
         return self._process is not None
 
     def start(self) -> None:
         """Start the process and define the functions.
 
-        Of a cell that stops it no values are computed; if that is not enough, it is left out.
+        If a cell stops the process, only its definitions and constants are run; if that stops it as well, the
+        cell is left out.
 
         Raises
         ------
         OSError
-            If the process does not start, whatever the student's code is.
+            If the process does not start, independent of the student's code.
         """
         self._launch()
         for name in list(self._cells):
@@ -218,7 +219,7 @@ class StudentProcess:
             os.close(request_end)
             os.close(reply_end)
             limits = asdict(self.limits)
-            # Processor time counts from the start; the time of a single call is measured from outside.
+            # Processor time is limited from the start; the time of a single call is measured from outside.
             limits["seconds"] = 60 + int(20 * self.limits.seconds)
             try:
                 answer = self._ask({"limits": limits, "code": "\n".join(self._cells.values())}, seconds=60)
@@ -246,7 +247,7 @@ class StudentProcess:
             self._stop_because(f"returns too much, or has written into the channel of the results ({error})")
 
     def _read(self, count: int, deadline: float) -> bytes:
-        """Read so many bytes of a reply."""
+        """Read ``count`` bytes of a reply."""
         assert self._replies is not None
         pieces: list[bytes] = []
         with selectors.DefaultSelector() as selector:
@@ -261,7 +262,7 @@ class StudentProcess:
         return b"".join(pieces)
 
     def _ended(self) -> str:
-        """Why the process has ended by itself."""
+        """The reason why the process has ended by itself."""
         assert self._process is not None
         code = self._process.wait()
         if self._printed_too_much():
@@ -289,6 +290,6 @@ def _no_result(seconds: float) -> str:
 
 
 def _problem(name: str, described: Mapping[str, Any]) -> str:
-    """What went wrong in a definition, in words."""
+    """A description of the error in a definition."""
     place = str(described["place"]).removeprefix(f"{name}, ")
     return f"{name}: {described['error']}: {described['message']}{f', in {place}' if place else ''}"

@@ -1,4 +1,4 @@
-"""What a student has handed in: the code of a notebook, read as data."""
+"""A student's submission: the code of a notebook, read as data."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Submission:
     exercises : mapping of str to str
         The source of the cell that defines each function. Functions that are not handed in are left out.
     others : mapping of str to str
-        Further cells of the student's own, which may hold helper functions.
+        Additional cells by the student, which may contain helper functions.
     cells : mapping of str to str
-        Both in the order of the notebook.
+        Both, in the order of the notebook.
     changed_tests, missing_tests : tuple of str
-        The tests whose cells are not those that were released, and those that have none.
+        The tests whose cells differ from the released ones, and those whose cells are missing.
     answers : mapping of str to bool
         Whether each question has an answer, by the name of its cell.
     """
@@ -67,14 +67,14 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
     ----------
     path : path
     source : CourseNotebook
-        The notebook with the solutions, of which the student's is a copy.
+        The notebook with the solutions, from which the student's was made.
 
     Raises
     ------
     BadSubmission
-        If there is no such file, or it is no notebook, or a link to another place.
+        If there is no such file, or it is not a notebook, or a link to another place.
     """
-    if path.is_symlink() or path.parent.is_symlink():  # perhaps to the solutions
+    if path.is_symlink() or path.parent.is_symlink():  # a link might lead to the solutions
         raise BadSubmission(f"{path.name} is a link to another place, expected the notebook itself")
     cells = _cells(path)
     expected = _cells(source.path)
@@ -103,7 +103,7 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
         raise BadSubmission(
             f"{path.name} has no cell of nbgrader: its metadata are lost, as after saving by another tool"
         )
-    for exercise in source.exercises:  # whose cell was deleted, split or left as it is
+    for exercise in source.exercises:  # those whose cell was deleted, split or not changed
         own, subject = found.get(exercise.grade_id, ""), exercise.subject
         if _is_blank(own, subject):
             parts = [own] if parsed(own).body and not _defines(own, subject) else []
@@ -128,7 +128,7 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
 
 
 def helpers(source: CourseNotebook) -> dict[str, str]:
-    """The cells of a notebook that are given to students, which may define functions that theirs call."""
+    """The notebook's cells that are given to students, which may define functions for theirs to call."""
     tagged = {cell.index for cell in source.cells}
     return {
         f"given cell {index}": plain_python(_text(cell))
@@ -138,10 +138,11 @@ def helpers(source: CourseNotebook) -> dict[str, str]:
 
 
 def library_functions(source: CourseNotebook, submission: Submission) -> dict[str, Callable[..., Any]]:
-    """The functions that a notebook imports for students to build on, by name.
+    """The functions that a notebook imports for the students' functions to call, by name.
 
-    They are functions of other exercises, such as a step of an LSTM in a notebook about something else. The
-    plain ones stand for them, whose caches are tuples. Those that the student defines are left out.
+    They are functions of other exercises, such as a step of an LSTM in a notebook on another subject. The
+    functions of :mod:`rnnlab.plain`, whose caches are tuples, are used for them. Those that the student
+    defines are left out.
     """
     own = {cell.subject for cell in source.exercises}
     for text in (*submission.exercises.values(), *submission.others.values()):
@@ -162,10 +163,10 @@ def library_functions(source: CourseNotebook, submission: Submission) -> dict[st
 
 
 def solution(source: CourseNotebook, name: str) -> Callable[..., Any] | None:
-    """A function of the solutions; None if it does not stand alone.
+    """A function of the solutions; None if it does not work on its own.
 
-    What it returns, such as a cache, has the form that its docstring describes. It calls the other solutions,
-    and what the notebook imports or defines for students.
+    Its results, such as a cache, have the form that its docstring describes. It calls the other solutions and
+    the functions that the notebook imports or defines for students.
     """
     given = [each for text in helpers(source).values() for each in parsed(text).body]
     tools = [each for each in given if isinstance(each, ast.Import | ast.ImportFrom | ast.FunctionDef)]
@@ -178,9 +179,9 @@ def solution(source: CourseNotebook, name: str) -> Callable[..., Any] | None:
 
 
 def plain_python(text: str) -> str:
-    """Code without the commands of IPython, line by line as before.
+    """Code without IPython's commands, with the same line numbers.
 
-    Code that is Python as it stands stays as it is: a continued line may begin with ``%`` or ``!=``.
+    Code that is valid Python is not changed, because a continued line may begin with ``%`` or ``!=``.
     """
     try:
         ast.parse(text)
@@ -226,7 +227,7 @@ def _grade_id(cell: Mapping[str, Any]) -> str:
 
 
 def _is_test(cell: Mapping[str, Any]) -> bool:
-    """Whether a cell was released as a test, perhaps of an exercise that was dropped since."""
+    """Whether a cell was released as a test, possibly of an exercise that was removed since."""
     return bool(_tag(cell).get("grade")) and not _tag(cell).get("solution")
 
 
@@ -240,7 +241,7 @@ def _normal(text: str) -> str:
 
 
 def parsed(text: str) -> ast.Module:
-    """The syntax tree of some code; an empty one if it has none."""
+    """The syntax tree of the code; an empty one if it is not valid."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -248,7 +249,7 @@ def parsed(text: str) -> ast.Module:
 
 
 def _is_blank(text: str, name: str) -> bool:
-    """Whether a cell does not define a function, or leaves it as it was handed out."""
+    """Whether a cell does not define a function, or has not changed it since the release."""
     functions = [
         each for each in parsed(text).body if isinstance(each, ast.FunctionDef) and each.name == name
     ]
@@ -256,7 +257,7 @@ def _is_blank(text: str, name: str) -> bool:
 
 
 def _only_raises(function: ast.FunctionDef) -> bool:
-    """Whether the body, without the docstring, is ``raise NotImplementedError`` alone."""
+    """Whether the body, without the docstring, is only ``raise NotImplementedError``."""
     match function.body[ast.get_docstring(function) is not None :]:
         case [ast.Raise(exc=ast.Name(id=raised) | ast.Call(func=ast.Name(id=raised)))]:
             return raised == "NotImplementedError"
@@ -264,7 +265,7 @@ def _only_raises(function: ast.FunctionDef) -> bool:
 
 
 def _defined(text: str) -> set[str]:
-    """The names that code gives to functions and values."""
+    """The names that the code binds."""
     found = set()
     for statement in parsed(text).body:
         match statement:
@@ -276,5 +277,5 @@ def _defined(text: str) -> set[str]:
 
 
 def _defines(text: str, name: str) -> bool:
-    """Whether code defines a function, also if there is no syntax tree of it."""
+    """Whether the code defines a function, even if it is not valid."""
     return re.search(rf"(?m)^def {name}\b", text) is not None

@@ -1,8 +1,8 @@
-"""What a teacher should look at: signs that a function is not what was asked for.
+"""Suspicions for the teacher: signs that a function does not meet the task.
 
-They are found in the code, and in what the functions do. A backward that calls forwards as often as a numeric
-gradient has no points. Other signs cost nothing by themselves: the checks run out of reach of the student's
-code, on inputs that it has never seen.
+They are found in the code, and in the behaviour of the functions. A backward that calls forwards as often as
+a numeric gradient gets no points. Other signs have no effect on the points, because the checks run outside
+the student's process, on inputs that are new to it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from rnnlab.types import Array
 
 __all__ = ["Suspicion", "calls_forwards", "loses_digits", "suspicions_of_code"]
 
-_MOST_FORWARDS = 40  # calls of exercises' forwards in a backward; one that repeats each step once has fewer
-# A numeric gradient has an error above the first on some inputs, many times that on others. A gradient that
-# is rounded to float32 has the same error on all.
+_MOST_FORWARDS = 40  # calls of exercises' forwards in a backward; recomputing each step once needs fewer
+# A numeric gradient has an error above the first number on some inputs, and a much larger one on others. A
+# gradient that is rounded to float32 has the same error on all inputs.
 _NUMERIC_ERROR, _NUMERIC_GROWTH = 1e-8, 100.0
-_LEAST_DIGITS, _LEAST_NUMBERS = 6, 3  # of expected numbers that are found in a student's code
+_LEAST_DIGITS, _LEAST_NUMBERS = 6, 3  # minimum digits and count of expected numbers in a student's code
 
 
 class Suspicion(NamedTuple):
@@ -40,7 +40,7 @@ class Suspicion(NamedTuple):
     kind : str
         "numeric gradient", "lost digits", "patched check", "changed test", "hard-coded values" or "refused".
     text : str
-        What was found, and where.
+        The finding and its location.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Suspicion(NamedTuple):
 
 
 def suspicions_of_code(submission: Submission, source: CourseNotebook) -> list[Suspicion]:
-    """Read a student's code for patched checks, changed tests and the numbers that tests expect."""
+    """Search a student's code for patched checks, changed tests and numbers that tests expect."""
     found = [
         Suspicion("changed test", f"the cell {name} is not the one that was released")
         for name in submission.changed_tests
@@ -83,7 +83,7 @@ def suspicions_of_code(submission: Submission, source: CourseNotebook) -> list[S
 
 
 def _read(tree: ast.Module) -> Iterator[str]:
-    """The names that a cell reads and has not given to anything itself before."""
+    """The names that a cell reads without having bound them before."""
     own: set[str] = set()
     for statement in tree.body:
         names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
@@ -92,13 +92,13 @@ def _read(tree: ast.Module) -> Iterator[str]:
 
 
 def _imported_alike(tree: ast.Module, given: Iterable[ast.Module]) -> set[str]:
-    """The names that a cell imports just as the given cells do."""
+    """The names that a cell imports in the same way as the given cells."""
     ours = {each for other in given for each in _aliases(other)}
     return {name for name, where in _aliases(tree) if (name, where) in ours}
 
 
 def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """The names that code imports, and what they are."""
+    """The names that the code imports, and the objects that they refer to."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             module = getattr(node, "module", "")
@@ -119,16 +119,16 @@ def _bound(trees: Iterable[ast.Module]) -> Iterator[str]:
 
 
 def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[str]:
-    """The names that an assignment gives to something."""
+    """The names that an assignment binds."""
     for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
         names = (each for each in ast.walk(target) if isinstance(each, ast.Name))
         yield from (name.id for name in names if isinstance(name.ctx, ast.Store))
 
 
 def _own_names(scope: ast.AST, modules: set[str]) -> set[str]:
-    """The names that a cell or a function gives to something of its own, which a module may have elsewhere.
+    """The names that a cell or a function binds itself, even if they are names of modules elsewhere.
 
-    A second name of a module, as in ``layers = rnnlab.layers``, is none.
+    A second name for a module, as in ``layers = rnnlab.layers``, is not included.
     """
     own, of_modules = set(), set()
     for node in _in_scope(scope):
@@ -144,7 +144,7 @@ def _own_names(scope: ast.AST, modules: set[str]) -> set[str]:
 
 
 def _in_scope(scope: ast.AST) -> Iterator[ast.AST]:
-    """What is in a cell or a function, without the bodies of the functions and classes in it."""
+    """The nodes of a cell or a function, without the bodies of nested functions and classes."""
     waiting = deque(ast.iter_child_nodes(scope))
     while waiting:
         node = waiting.popleft()
@@ -154,7 +154,7 @@ def _in_scope(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def _patched(tree: ast.Module, modules: set[str]) -> Iterator[str]:
-    """The attributes of modules, and of what is imported from them, that code assigns to."""
+    """The attributes of modules and of imported objects that the code assigns to."""
     waiting: deque[tuple[ast.AST, set[str]]] = deque([(tree, modules | {"__builtins__"})])
     while waiting:
         node, known = waiting.popleft()
@@ -183,23 +183,24 @@ def _root(node: ast.expr | None) -> str:
 
 
 def _long_numbers(tree: ast.Module) -> Iterator[float]:
-    """The numbers with many digits, which are not written twice by chance."""
+    """The numbers with many digits, which cannot agree by chance."""
     for node in ast.walk(tree):
         value = node.value if isinstance(node, ast.Constant) else None
         if isinstance(value, float) and len(repr(abs(value)).replace(".", "").lstrip("0")) >= _LEAST_DIGITS:
             yield abs(value)
 
 
-# ---------------------------------------------------------------- in what the functions do
+# ---------------------------------------------------------------- in the behaviour of the functions
 
-# Factors of the first feature of some inputs: the product of an input and its weights stays as it is, but a
-# step of a difference that fits one feature is too large or too small for another. W is scaled as a whole.
+# Factors of the first feature of some inputs. The product of an input and its weights is unchanged, but a
+# step of a finite difference that suits one feature is too large or too small for another. W is scaled as a
+# whole.
 _STIFF = {
     **dict.fromkeys(["x", "h", "query", "memory", "context", "W"], 1e5),
     **dict.fromkeys(["Wx", "w", "Wq", "Wm"], 1e-5),
 }
 _SMALL = 1e-6  # the size of gradients on these inputs, so that clipping them has no effect
-_LARGE = 1e9  # the factor of the first sample, to whose rounding a difference of sums loses the others
+_LARGE = 1e9  # the factor of the first sample, whose rounding error hides the others in a difference of sums
 
 
 def calls_forwards(backward: RemoteFunction) -> bool:
@@ -208,10 +209,10 @@ def calls_forwards(backward: RemoteFunction) -> bool:
 
 
 def loses_digits(exercise: Exercise, forward: RemoteFunction, backward: RemoteFunction, seed: int) -> bool:
-    """Whether a backward that is right is inexact where differences are, and formulas are not.
+    """Whether a right backward is inexact on inputs on which only finite differences are inexact.
 
     These are inputs whose features have very different sizes, and batches whose first sample is far larger
-    than the others. No step of a difference is right for all of them.
+    than the others. No step of a finite difference suits all of them.
     """
     draw = exercise.draw(np.random.default_rng([seed, 1]))
     limit = max(_NUMERIC_ERROR, _NUMERIC_GROWTH * _error(exercise, draw, forward, backward, _same))
@@ -220,7 +221,7 @@ def loses_digits(exercise: Exercise, forward: RemoteFunction, backward: RemoteFu
     return max(of_features, of_samples) > limit
 
 
-Seen = Callable[[str, Array], Array]  # what is compared of the gradient of an input
+Seen = Callable[[str, Array], Array]  # selects or scales the part of an input's gradient that is compared
 
 
 def _error(exercise: Exercise, draw: Draw, forward: Any, backward: Any, seen: Seen) -> float:
@@ -236,7 +237,7 @@ def _error(exercise: Exercise, draw: Draw, forward: Any, backward: Any, seen: Se
 
 
 def _distance(found: Array, expected: Array) -> float:
-    """The relative distance of two gradients, which may be small."""
+    """The relative distance of two gradients, which may be tiny."""
     size = max(float(np.abs(expected).max(initial=0)), 1e-30)
     return float(relative_distance(found / size, expected / size))
 
@@ -250,7 +251,7 @@ def _without_first(name: str, array: Array) -> Array:
 
 
 def _scaled(name: str, array: Array) -> Array:
-    """An input with the factor of its first feature; its gradient then has features of equal sizes."""
+    """An input times the factors of its first feature, by which its gradient's features have equal sizes."""
     if name not in _STIFF or array.dtype.kind != "f":
         return array
     of_input = (slice(None),) * (array.ndim - 1) + (0,)
@@ -260,7 +261,7 @@ def _scaled(name: str, array: Array) -> Array:
 
 
 def stiff(draw: Draw) -> Draw:
-    """Inputs of very different sizes, for which an exact gradient is as exact as for others."""
+    """Inputs with features of very different sizes, on which formulas are as exact as on others."""
     inputs = {
         name: {key: _scaled(key, each) for key, each in value.items()}
         if isinstance(value, Mapping)
@@ -271,7 +272,7 @@ def stiff(draw: Draw) -> Draw:
 
 
 def with_large_sample(draw: Draw) -> Draw:
-    """A draw whose first sample has a large gradient, or large inputs where the loss is one number."""
+    """A draw whose first sample has a large gradient or, if the loss is a number, large inputs."""
 
     def scaled(value: Any) -> Any:
         if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or len(value) != draw.sizes["N"]:

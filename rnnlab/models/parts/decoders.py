@@ -12,10 +12,10 @@ of a part, each decoder has ``start`` and ``advance`` for decoding, which run th
 
     decoder.forward(params, words, source, lengths, rng) -> decoded, cache
     decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
-        whole_dh=array        is overwritten with the whole gradient of each hidden state, (N, T, H)
+        whole_dh=array        is overwritten with the total gradient of each hidden state, (N, T, H)
     decoder.start(params, source)                   -> state
     decoder.advance(words, state, looked_up)        -> decoded, state          of one step
-        looked_up=cache       of the embedding that looked the words up: it lets steps look up products, too
+        looked_up=cache       of the embedding of the words: products of word vectors can then be looked up
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Decoded(NamedTuple):
     hidden: Array  # (N, T, H)
     contexts: Array | None = None  # (N, T, C), of an attentive decoder
     weights: dict[str, Array] = {}  # noqa: RUF012  "source" (N, T, L), "target" (N, T, T)
-    first: Array | None = None  # (N, H), the hidden state before the first word, None if zero
+    first: Array | None = None  # (N, H), the hidden state before the first word; None if it is zero
 
 
 class RecurrentDecoder:
@@ -133,7 +133,7 @@ class FirstInputDecoder(RecurrentDecoder):
 
 
 class FactoredDecoder:
-    """Two recurrent layers: the first reads words, the second the first's hidden state and the image vector.
+    """Two recurrent layers: layer 1 reads words, layer 2 reads layer 1's hidden state and the image vector.
 
     A state holds the arrays of the first layer, then those of the second.
     """

@@ -34,9 +34,9 @@ class Discriminator:
     hidden_dim : int
         Size of a thought vector.
     first : int
-        Token of the most frequent word.
+        The token of the most frequent word.
     num_words : int
-        k, words that are scored.
+        k, the number of words that are scored.
     """
 
     def __init__(self, hidden_dim: int, first: int, num_words: int) -> None:
@@ -70,7 +70,7 @@ class Discriminator:
             On the device of the thought vectors.
         weight : float
         grads : Parameters
-            The gradient of the word scores' matrix, times ``weight``, is added into them.
+            ``weight`` times the gradient of the word scores' matrix is added to them.
         """
         words = frequent_words(_target_tokens(forced, thoughts[0]), self._first, self.num_words)
         total, dthoughts, scale = 0.0, [], weight / len(thoughts)
@@ -89,13 +89,13 @@ def build_discriminator(
     Parameters
     ----------
     model : str
-        Named in errors.
+        The name of the model's class, for the errors.
     word_to_idx : mapping of str to int
         The vocabulary: the special words, then the others, the most frequent first.
     blocks : int
-        Of the reviewer; 0 for none.
+        The number of the reviewer's blocks; 0 without a reviewer.
     options : mapping
-        Of the model.
+        The options of the model.
 
     Raises
     ------

@@ -40,16 +40,16 @@ class WordEmbedding:
     def forward(
         self, params: Parameters, tokens: Array, *, rng: Random = None, checked: bool = False
     ) -> tuple[Array, Any]:
-        """Tokens (N, T) to word vectors (N, T, W). ``checked`` says that all tokens are in range."""
+        """Tokens (N, T) to word vectors (N, T, W). ``checked``: all tokens are known to be in range."""
         words, looked_up = word_embedding_forward(tokens, params[self._name], checked=checked)
         words, dropped = dropout_forward(words, self.dropout, rng=rng)
         return words, (looked_up, dropped)
 
     def look_up(self, params: Parameters, tokens: Array) -> tuple[Array, WordEmbeddingCache | None]:
-        """Tokens (N,) to word vectors (N, W) without dropout, for a decoder's step, which needs both.
+        """Tokens (N,) to word vectors (N, W) without dropout, and the cache, for a decoder's step.
 
-        Tokens on a GPU must be in range, as a search's are: they are columns of the model's scores. A check
-        would wait for the device.
+        Tokens on a GPU are not checked, because that would wait for the device. Those of a search are in
+        range: they are columns of the model's scores.
         """
         on_gpu = hasattr(tokens, "__cuda_array_interface__")
         return word_embedding_forward(tokens, params[self._name], checked=on_gpu)

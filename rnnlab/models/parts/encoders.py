@@ -7,8 +7,8 @@ gradient into a named view, so that parts can share a weight.
     part.forward(params, *inputs, rng) -> outputs, cache             dropout and zoneout only if rng is given
     part.backward(doutputs, cache, grads) -> dinputs                 adds into grads[name]
 
-The backward of an encoder has the option ``with_inputs``. Without it, None is returned, and what only the
-gradient of the inputs needs is not computed.
+The backward of an encoder has the option ``with_inputs``. Without it, the gradient of the inputs is not
+computed, and None is returned.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Source(NamedTuple):
     """The output of an encoder, or its gradient; None for an output that the encoder does not have."""
 
     state: State  # arrays (N, H), the decoder's initial state
-    image: Array | None = None  # (N, P), image vector, an input of the decoder
-    memory: Array | None = None  # (N, L, C), the decoder attends to it
+    image: Array | None = None  # (N, P), the image vector, an input of the decoder
+    memory: Array | None = None  # (N, L, C), to which the decoder attends
     mask: Array | None = None  # (N, L), true for the real slots of the memory
     alignment: Array | None = None  # (N, L, M), of thought vectors: their attention weights over the encoder
     zero_state: bool = False  # whether the state is zero and does not depend on the source
-    memory_gradient: bool = True  # whether the memory's gradient is needed; that of data may not be
+    memory_gradient: bool = True  # whether the memory's gradient is needed; for data it often is not
 
 
-def _identity_forward(x: Array) -> tuple[Array, None]:  # a function with a name can be pickled
+def _identity_forward(x: Array) -> tuple[Array, None]:  # a named function, because a lambda cannot be pickled
     return x, None
 
 
@@ -162,7 +162,8 @@ class RegionEncoder:
     Parameters
     ----------
     initial_state : InitialStateEncoder
-        Has dropout for a global vector, none for the mean of the regions, which is taken after dropout.
+        It has dropout for a global vector, but not for the mean of the regions, which is computed after
+        dropout.
     dropout : float in [0, 1)
         Probability of dropping an element of the regions' features.
     """

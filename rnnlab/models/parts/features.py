@@ -34,7 +34,7 @@ def checked_features(
     input_dim : int
         D, size of a vector of an image, or of each of its regions.
     global_dim : int or None
-        G, size of the vector of an image beside its regions; None if the features are no tuple.
+        G, size of a global vector in addition to the regions; None if the features are not a tuple.
 
     Returns
     -------

@@ -41,8 +41,8 @@ def initialise(
     scale : float > 0
     rng : numpy Generator
     fan_ins : mapping of str to number or array
-        The fan-in of weights for which it is not the number of rows, or the size of a v; or of each of their
-        rows (rows, 1).
+        The fan-in of weights for which it differs from the number of rows (or the size of a v). It may be an
+        array with a fan-in for each row, (rows, 1).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Output layers: hidden states to scores over the vocabulary, for deep output with contexts and words."""
+"""Output layers: hidden states (and, for deep output, contexts and words) to scores over the vocabulary."""
 
 from __future__ import annotations
 

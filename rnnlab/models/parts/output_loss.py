@@ -19,8 +19,8 @@ from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array, Random
 
-SCORES_AT_ONCE = 1 << 23  # numbers, 32 MB in float32
-_ROWS_AT_LEAST = 512  # fewer rows make matrix products slow
+SCORES_AT_ONCE = 1 << 23  # numbers in a chunk, 32 MB in float32
+_ROWS_AT_LEAST = 512  # rows of a chunk; matrix products with fewer rows are slow
 
 Output = LinearOutput | DeepOutput
 

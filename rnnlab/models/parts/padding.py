@@ -41,7 +41,7 @@ def rounded_up(length: int) -> int:
 
 
 def rounded_count(count: int, most: int) -> int:
-    """``count`` targets of at most ``most`` rounded up, to one of at most 16 numbers."""
+    """``count`` targets, out of at most ``most``, rounded up to one of at most 16 different numbers."""
     step = max(64, -(-most // 16))
     return min(most, max(1, -(-count // step)) * step)
 

@@ -1,7 +1,7 @@
 """ARNet as a part of a model: the loss of reconstructing hidden states, and its gradients.
 
-decoder    reads h_1 .. h_T; the first target is h_0, if it depends on the source
-encoder    reads the states of the top layer, with one ARNet for each direction, in that direction's order
+decoder    ARNet reads h_1 .. h_T; the first target is h_0, if that depends on the source
+encoder    ARNet reads the states of the top layer; each direction has its own, which reads in its order
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Reconstructor:
             Number of steps to compute.
         weight : float
         grads : Parameters
-            The parameters' gradients, times ``weight``, are added into them.
+            ``weight`` times the gradients of the parameters is added to them.
         mask : (N, T), optional
             On the device, 1 for the states that the loss includes.
 

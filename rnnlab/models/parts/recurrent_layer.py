@@ -74,7 +74,7 @@ class RecurrentLayer:
     ) -> tuple[Array, State]:
         """Add the parameters' gradients; return the gradients of the inputs and of the initial state.
 
-        The whole gradient of each hidden state is written into ``whole_dh`` (N, T, H), if it is given.
+        The total gradient of each hidden state is written into ``whole_dh`` (N, T, H), if it is given.
         """
         dx, dstate, _ = recurrent_backward(dh, cache, into=grads, whole_dh=whole_dh)
         return dx, dstate

@@ -1,4 +1,4 @@
-"""Several sentences of a source: it is encoded once, and each of its sentences is decoded from a copy.
+"""Several sentences per source: a source is encoded once, and each of its sentences is decoded from a copy.
 
 forward    row n of the encoder's outputs  ->  rows n S .. n S + S - 1 of the decoder's inputs
 backward   the gradient of row n is the sum of the gradients of its copies

@@ -57,8 +57,8 @@ class ReviewerOptions(NamedTuple):
         Raises
         ------
         TypeError, ValueError
-            If ``options`` is something else, has an unknown name, a value is out of range, or there are
-            options but no ``blocks``.
+            If ``options`` has another type, a name is unknown, a value is out of range, or there are options
+            but no ``blocks``.
         """
         if not isinstance(options, Mapping | cls | None):
             raise InputTypeError(f"{model}: reviewer is {options!r}, expected a mapping or ReviewerOptions")
@@ -95,13 +95,13 @@ class Reviewer:
     memory_dim : int
         Size of a vector of the encoder's memory.
     hidden_dim, attention_dim : int
-        Units of the LSTMs, as many as the decoder has, and of the attentions.
+        Units of the LSTMs, which must be the decoder's, and of the attentions.
     num_states : int
-        Number of arrays in the decoder's state. If its cell has no cell state, the reviewer's is dropped;
+        Number of arrays in the decoder's state. If the decoder has no cell state, the reviewer's is not used;
         arrays after the second start at zero.
     """
 
-    num_states = 2  # of the encoder: h0 and c0
+    num_states = 2  # number of states that the encoder must give: h0 and c0
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Reviewer:
         return self._shapes
 
     def fan_ins(self) -> FanIns:
-        """Of the weights that stack those of several memories: the rows of Wm, and v."""
+        """The fan-ins of stacked weights of several memories: those of the rows of Wm, and of v."""
         found: dict[str, int | np.ndarray] = {}
         for name, shape in self._shapes.items():
             if name.endswith("_Wm"):
@@ -212,14 +212,14 @@ class NoReviewer:
 def build_reviewer(
     model: str, options: Mapping[str, Any], *, memory_dim: int, num_states: int
 ) -> Reviewer | NoReviewer:
-    """The reviewer from a model's options, or its absence.
+    """The reviewer from a model's options, or a :class:`NoReviewer`.
 
     Parameters
     ----------
     model : str
-        Named in errors.
+        The name of the model's class, for the errors.
     options : mapping
-        Of the model.
+        The options of the model.
     memory_dim : int
         Size of a vector of the encoder's memory.
     num_states : int

@@ -18,8 +18,8 @@ from rnnlab.types import Array
 class TeacherForced(NamedTuple):
     """Inputs and targets of sentences: inputs are all tokens but the last, targets all but the first.
 
-    There are M real targets; padding is no target. The arrays are NumPy's until :meth:`on` copies those that
-    the losses need to a device.
+    There are M real targets; padding is not a target. The arrays are NumPy arrays until :meth:`on` copies
+    those that the losses need to a device.
     """
 
     inputs: Array  # (N, T) input tokens
@@ -45,9 +45,9 @@ class TeacherForced(NamedTuple):
         null_token : int
             Padding.
         lengths : (N,), optional
-            The number of targets of each sentence. All of them are then real, ``<NULL>`` too.
+            The number of targets of each sentence. All of them are real then, including any ``<NULL>``.
         sentence_weights : (N,), optional
-            Weights of the sentences' losses, which all real targets of a sentence get.
+            The weight of each sentence's loss, which applies to all real targets of the sentence.
         """
         targets = tokens[:, 1:]
         if lengths is None:

@@ -1,4 +1,4 @@
-"""Token encoder: source sentences to a memory, by recurrent layers in one direction or in both.
+"""Token encoder: source sentences to a memory, by recurrent layers in one or both directions.
 
     forward     h_j  = cell(x_j, h_{j-1})
     backward    h'_j = cell'(x_j, h'_{j+1})
@@ -43,7 +43,7 @@ class SourceBatch(NamedTuple):
     lengths: Array  # (N,) number of steps to compute
     mask: Array  # (N, L), true or 1 for the real tokens
     reversed_rows: Array  # (N L,) row indices that reverse each sentence and leave its padding in place
-    last_rows: Array  # (N,) row indices of the last tokens, of the first ones of empty sentences
+    last_rows: Array  # (N,) row indices of the last tokens; those of the first ones for empty sentences
     float_mask: Array | None = None  # of a padded batch: the mask in the dtype of the model
 
     @classmethod

@@ -19,7 +19,7 @@ def check_vocabulary(function: str, name: str, word_to_idx: Mapping[str, int]) -
     ValueError
         If ``<NULL>`` is missing, a special word has a token outside [0, V), or two of them have the same one.
     TypeError
-        If it is no mapping, or the token of a special word is not an integer.
+        If it is not a mapping, or the token of a special word is not an integer.
     """
     if not isinstance(word_to_idx, Mapping):
         raise InputTypeError(

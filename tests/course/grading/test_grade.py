@@ -155,7 +155,7 @@ def test_nothing_to_mark(source: Path, tmp_path: Path) -> None:
         find_submissions(tmp_path, source.parent.parent)
     with pytest.raises(ValueError, match="has no ASSIGNMENT/NOTEBOOK.ipynb"):
         find_submissions(tmp_path, tmp_path)
-    with pytest.raises(FileNotFoundError, match="nowhere is no folder, expected the folder `submitted`"):
+    with pytest.raises(FileNotFoundError, match="nowhere is not a folder, expected the folder `submitted`"):
         find_submissions(tmp_path / "nowhere", source.parent.parent)
     (tmp_path / "submitted").mkdir()
     with pytest.raises(ValueError, match="is a course, expected its folder .*submitted"):

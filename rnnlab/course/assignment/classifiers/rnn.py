@@ -38,7 +38,7 @@ class CaptioningRNN:
         H, units of the hidden state.
     cell_type : "rnn" or "lstm"
     dtype : dtype
-        Of all parameters: float32 for training, float64 for gradient checks.
+        The dtype of all parameters: float32 for training, float64 for gradient checks.
     rng : numpy Generator or seed
         Draws the initial parameters.
 
@@ -117,8 +117,8 @@ class CaptioningRNN:
     def sample(self, features, max_length=30):
         """Caption images: at each step, the word with the highest score.
 
-        The first word that is read is <START>, each other one is the word that was just chosen. There is one
-        step at a time: call the step functions, not those of sequences. An LSTM's cell state starts at zero.
+        The first input word is <START>; each later one is the word that was just chosen. Compute one step at
+        a time: call the step functions, not the sequence functions. An LSTM's cell state starts at zero.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class CaptioningRNN:
         Returns
         -------
         captions : (N, max_length) integers
-            The words chosen, without <START>.
+            The chosen words, without <START>.
         """
         captions = np.full((len(features), max_length), self._null, np.int32)
         raise NotImplementedError("CaptioningRNN.sample: h0 from the features, then max_length steps")

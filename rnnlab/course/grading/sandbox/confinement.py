@@ -1,8 +1,8 @@
-"""What the student's process may do: compute, for some seconds, in some memory.
+"""The restrictions of the student's process: it may only compute, for a limited time and in limited memory.
 
-Three layers. Resource limits of the operating system stop endless loops and floods. A filter of system calls
-(Linux on x86-64 and ARM) refuses files, sockets, other processes and signals, whatever code asks for them. An
-audit hook of Python refuses the same on other systems, and names it: the error says what the code has tried.
+There are three layers. Resource limits of the operating system stop endless loops and floods of output. A
+filter of system calls (Linux on x86-64 and ARM) refuses files, sockets, other processes and signals to any
+code. An audit hook of Python refuses the same on other systems, and its error names the refused action.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _REFUSED = {
 
 
 class Refused(PermissionError):
-    """The student's code has tried something that it may not do."""
+    """The student's code has tried a forbidden action."""
 
 
 def limit_resources(*, seconds: int, megabytes: int, output_bytes: int) -> None:
-    """Limit processor time, memory and the size of what is printed."""
+    """Limit processor time, memory and the amount of output."""
     try:
         import resource
     except ImportError:  # Windows
@@ -54,7 +54,7 @@ def limit_resources(*, seconds: int, megabytes: int, output_bytes: int) -> None:
 
 
 def refuse_by_audit() -> None:
-    """Refuse files, programs, connections and ctypes, from now on and for good."""
+    """Refuse files, programs, connections and ctypes from now on. This cannot be undone."""
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         what = _REFUSED.get(event.partition(".")[0])
@@ -66,7 +66,7 @@ def refuse_by_audit() -> None:
 
 # ---------------------------------------------------------------- the filter of system calls
 
-# What the kernel calls each architecture, and the numbers of the refused calls.
+# The kernel's identifiers of the architectures, and the numbers of the refused calls.
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CALLS: dict[str, tuple[int | None, int | None]] = {  # on x86-64, on ARM
     "open": (2, None), "creat": (85, None), "openat": (257, 56), "openat2": (437, 437),
@@ -89,7 +89,7 @@ _ALLOW, _NOT_PERMITTED, _NOT_THERE, _KILL = 0x7FFF0000, 0x00050001, 0x00050026, 
 
 
 def filter_system_calls() -> bool:
-    """Refuse the system calls above with "operation not permitted", from now on and for good.
+    """Refuse the system calls above with "operation not permitted" from now on. This cannot be undone.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def filter_system_calls() -> bool:
     column = [*_ARCHITECTURES].index(machine)
     program = [(_LOAD, 0, 0, 4), (_EQUALS, 1, 0, _ARCHITECTURES[machine]), (_RETURN, 0, 0, _KILL)]
     program.append((_LOAD, 0, 0, 0))
-    if machine == "x86_64":  # the calls of the x32 interface have other numbers
+    if machine == "x86_64":  # also refuse the x32 interface, whose calls have other numbers
         program += [(_ABOVE, 0, 1, 0x3FFFFFFF), (_RETURN, 0, 0, _NOT_PERMITTED)]
     for name, numbers in _CALLS.items():
         if (number := numbers[column]) is not None:
@@ -126,7 +126,7 @@ class _Program(ctypes.Structure):
 
 
 def _install(program: list[tuple[int, int, int, int]]) -> bool:
-    """Give the filter to the kernel; False if it takes none."""
+    """Install the filter in the kernel; False if the kernel does not support filters."""
     set_no_new_privileges, set_seccomp, by_filter = 38, 22, 2
     instructions = (_Instruction * len(program))(*(_Instruction(*each) for each in program))
     prctl = ctypes.CDLL(None, use_errno=True).prctl

@@ -1,7 +1,7 @@
-"""Which modules a student's code may import: those that are loaded before it is.
+"""The modules that a student's code may import: those that were loaded before it.
 
-The import of another module gives a stand-in, so that a cell which imports matplotlib for a figure still
-defines its functions. The first use of the stand-in raises :class:`NotAtHand`, which names it.
+The import of any other module gives a stand-in, so that a cell which imports matplotlib for a figure still
+defines its functions. The first use of the stand-in raises :class:`NotAtHand`, which names the module.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ ON_DEMAND = ("scipy", "scipy.special")  # loaded if the code mentions them
 
 
 class NotAtHand(ImportError):
-    """The student's code uses a module that is not there."""
+    """The student's code uses a module that is not available."""
 
 
 class StandIn:
-    """In the place of a module, or of something in it, that a student's code may not use."""
+    """A replacement for a module, or for an attribute of it, that a student's code may not use."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -74,17 +74,17 @@ class StandIn:
 
 
 def display(*_: Any, **__: Any) -> None:
-    """Show nothing. Notebooks have a function of this name."""
+    """Do nothing. Notebooks have a function of this name."""
 
 
 def load(code: str) -> None:
-    """Import everything that may be imported later."""
+    """Import all modules that the student's code may import later."""
     for name in (*ALWAYS, *(name for name in ON_DEMAND if "scipy" in code)):
         try:
             import_module(name)
         except ImportError:  # not installed
             continue
-    for name in numpy.__all__:  # some are loaded when they are first used
+    for name in numpy.__all__:  # access all attributes, because NumPy loads some at first use
         getattr(numpy, name, None)
 
 
@@ -100,7 +100,7 @@ def guard(extra: Iterable[str] = ()) -> None:
         fromlist: Any = (),
         level: int = 0,
     ) -> Any:
-        # What NumPy and Python import by themselves, later than at their start, is loaded already.
+        # Modules that NumPy and Python import later by themselves have been loaded already.
         asking = (globals or {}).get("__name__", "") if isinstance(globals, dict) else ""
         if asking != "__student__" or (level == 0 and name in at_hand and name in sys.modules):
             return imported(name, globals, locals, fromlist, level)

@@ -5,10 +5,10 @@ The first request confines the process; see :mod:`.confinement`. Then, in any or
     {"source": SOURCE, "name": CELL, ...}            -> {"problems": (...), "functions": (...)}
     {"function": NAME, "arguments": (...), ...}      -> {"results": ..., "arguments": (...), ...}
 
-A cache stays here. The answer has a :class:`~.wire.Handle` in its place, which later arguments may hold.
-``"asked"`` lists functions that the other process computes: a call of one of them sends {"ask": NAME,
-"arguments": (...), "options": {...}}, and its result comes back. ``"counted"`` lists functions whose calls
-are counted: the answer's ``"forwards"``.
+A cache stays in this process. The answer has a :class:`~.wire.Handle` in its place, which later arguments may
+contain. ``"asked"`` lists functions that the other process computes: a call of one of them sends {"ask":
+NAME, "arguments": (...), "options": {...}} and receives the result. ``"counted"`` lists functions whose calls
+are counted, for the answer's ``"forwards"``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ import numpy as np
 
 from . import confinement, imports, wire
 
-_MOST_CACHES = 256  # numeric gradients call a forward some thousand times, and need no cache
-_MOST_LETTERS = 400  # of an error's message
+_MOST_CACHES = 256  # a limit, because numeric gradients call a forward thousands of times and need no cache
+_MOST_LETTERS = 400  # maximum length of an error's message
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
@@ -67,21 +67,21 @@ class _Student:
 
     def __init__(self, requests: BinaryIO, replies: BinaryIO) -> None:
         self._channel = requests, replies
-        module = sys.modules["__student__"] = ModuleType("__student__")  # dataclasses look for it
+        module = sys.modules["__student__"] = ModuleType("__student__")  # dataclasses look it up
         self._names: dict[str, Any] = module.__dict__
         self._names["np"] = np
         self._names["display"] = imports.display
-        self._after: dict[str, dict[str, Any]] = {}  # all names, by the cell after which they were so
+        self._after: dict[str, dict[str, Any]] = {}  # the values of all names after each cell
         self._rebound: set[str] = set()  # the names to which a later cell gives another value
         self._asked: set[str] = set()  # the functions that the other process computes
-        self._here = ""  # the cell of the exercise that runs
+        self._here = ""  # the cell of the running exercise
         self._caches: OrderedDict[int, Any] = OrderedDict()
         self._count = 0
 
     def define(self, source: str, name: str, constants_only: bool) -> dict[str, Any]:
-        """Run the definitions of a cell, one after the other; what else it does is left out.
+        """Run the definitions of a cell, one after the other; other statements are ignored.
 
-        With ``constants_only``, values that have to be computed are left out, too.
+        With ``constants_only``, values that need computation are ignored, too.
         """
         filename = f"<{name}>"
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
@@ -93,7 +93,7 @@ class _Student:
         for statement in filter(_is_constant if constants_only else _defines, statements):
             try:
                 exec(compile(ast.Module([statement], []), filename, "exec"), self._names)
-            except BaseException as error:  # SystemExit and KeyboardInterrupt are the student's, too
+            except BaseException as error:  # SystemExit and KeyboardInterrupt come from the student, too
                 problems.append(self._described(error, filename))
         if callable(self._names.get(name)) and self._names[name] is not before.get(name):
             self._names[name] = self._linked(name)
@@ -111,7 +111,7 @@ class _Student:
         asked: tuple[str, ...],
         counted: tuple[str, ...],
     ) -> dict[str, Any]:
-        """Call a function; the last of its results is a cache, which stays here, if so asked."""
+        """Call a function. On request, its last result is a cache, which stays in this process."""
         try:
             given = [
                 self._caches[each.number] if isinstance(each, wire.Handle) else each for each in arguments
@@ -147,7 +147,7 @@ class _Student:
 
     @contextmanager
     def _computed_elsewhere(self, asked: tuple[str, ...]) -> Iterator[None]:
-        """Let the other process compute these functions."""
+        """A context in which the other process computes these functions."""
         self._asked = {*asked}
         own = {name: self._names[name] for name in asked if name in self._names}
         self._names.update({name: self._asker(name) for name in asked})
@@ -160,7 +160,7 @@ class _Student:
             self._asked = set()
 
     def _linked(self, name: str) -> Callable[..., Any]:
-        """An exercise's function. It sees the names as they are after its own cell, where its tests run."""
+        """An exercise's function, which uses the values that names have after its own cell."""
         function = self._names[name]
 
         @functools.wraps(function)
@@ -177,8 +177,8 @@ class _Student:
     def _go_to(self, cell: str) -> None:
         """Give names the values that they have after a cell.
 
-        Names of exercises stand for the functions of their own cells. Names that come later have their last
-        value.
+        Names of exercises refer to the functions of their own cells. Names that are defined later have their
+        last value.
         """
         self._here = cell
         here, last = self._after.get(cell, {}), self._after[next(reversed(self._after))]
@@ -224,7 +224,7 @@ class _Student:
 
 
 class _Counter:
-    """Counts the calls of some functions, of forwards while a backward runs."""
+    """Counts the calls of some functions, such as forwards while a backward runs."""
 
     def __init__(self, functions: list[Any]) -> None:
         self.forwards = 0
@@ -243,13 +243,13 @@ class _Counter:
 
 
 def _defines(statement: ast.stmt) -> bool:
-    """Whether a statement gives a name to something; a call alone, or a loop, does not."""
+    """Whether a statement binds a name. A bare call or a loop does not."""
     kinds = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
     return isinstance(statement, (*kinds, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.Try))
 
 
 def _is_constant(statement: ast.stmt) -> bool:
-    """Whether a statement is a definition or an import, or gives a name to something without calling it."""
+    """Whether a statement is a definition or an import, or binds a name without a call."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
         return True
     if not isinstance(statement, ast.Assign | ast.AnnAssign):
@@ -264,7 +264,7 @@ def _is_constant(statement: ast.stmt) -> bool:
 def _text(error: BaseException) -> str:
     try:
         return str(error).encode("utf8", "backslashreplace").decode("utf8")
-    except BaseException:  # an exception of the student's own
+    except BaseException:  # the student's exception class may fail
         return ""
 
 
@@ -273,11 +273,11 @@ def _line(filename: str, number: int) -> str:
     return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
 
-_Path = tuple[Any, ...]  # the keys and places that lead to an array in a value
+_Path = tuple[Any, ...]  # the keys and indices that lead to an array in a value
 
 
 def _arrays(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, np.ndarray]]:
-    """All arrays in a value and in the tuples, lists and dicts of it."""
+    """All arrays in a value, including those in nested tuples, lists and dicts."""
     if isinstance(value, np.ndarray):
         yield path, value
     elif isinstance(value, tuple | list | dict) and len(path) < 10:
@@ -290,12 +290,12 @@ def _copies(value: Any) -> dict[_Path, np.ndarray]:
 
 
 def _same(old: dict[_Path, np.ndarray], new: dict[_Path, np.ndarray]) -> bool:
-    """Whether all arrays of before are there and have the numbers of before."""
+    """Whether all earlier arrays still exist and are unchanged."""
     return all(path in new and _equal(array, new[path]) for path, array in old.items())
 
 
 def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     try:
         return np.array_equal(one, other, equal_nan=True)
-    except (TypeError, ValueError):  # of objects and strings
+    except (TypeError, ValueError):  # for objects and strings
         return True

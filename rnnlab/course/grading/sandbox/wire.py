@@ -1,4 +1,4 @@
-"""Values as bytes: numbers, strings, NumPy arrays; tuples, lists and dicts of them. Nothing else, no code.
+"""Values as bytes: numbers, strings and NumPy arrays, and tuples, lists and dicts of them; never code.
 
 A frame is the length of its header, the length of its arrays, the header in JSON, and the arrays' bytes.
 """
@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-_KINDS = "biufc"  # of dtypes: booleans and numbers
+_KINDS = "biufc"  # kinds of dtypes: booleans and numbers
 _LENGTHS = struct.Struct("<QQ")
 
 
