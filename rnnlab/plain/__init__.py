@@ -1,4 +1,4 @@
-"""Every layer once more, from its equations, in plain NumPy: the text of the library.
+"""A plain NumPy version of every layer, written from its equations, for reading.
 
 Each file states the equations of one layer, with their source, and computes them with NumPy and loops over
 time. Read a layer here to understand it. To use it, take the function of the same name from
@@ -13,8 +13,9 @@ time. Read a layer here to understand it. To use it, take the function of the sa
 
 All layers follow one pattern. ``out, cache = f_forward(x, ...)`` computes the layer. Given ``dout``, the
 gradient of the loss with respect to ``out``, ``f_backward(dout, cache)`` returns the gradients with respect
-to the arguments of the forward, in their order: ``dx`` for ``x``. A cache is a tuple of what it needs.
+to the arguments of the forward, in their order: ``dx`` for ``x``. A cache is a tuple of the arrays that the
+backward needs.
 
 Sizes: N sequences, T steps, D numbers in an input, H in a hidden state, L slots of C numbers in a memory, A
-attention units, V words. The product of matrices is written side by side, ``*`` multiplies elementwise.
+attention units, V words. Matrix products are written by juxtaposition; ``*`` multiplies elementwise.
 """

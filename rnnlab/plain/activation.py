@@ -4,7 +4,7 @@
     tanh(x)                                tanh'(x)    = 1 - tanh(x)^2
     sigmoid(x) = 1 / (1 + exp(-x))         sigmoid'(x) = sigmoid(x) (1 - sigmoid(x))
 
-The derivatives of tanh and sigmoid need the outputs alone, which is why caches save outputs.
+The derivatives of tanh and sigmoid need only the outputs, which is why caches save outputs.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
-"""ARNet: an LSTM reconstructs the previous hidden state from the present one (X. Chen et al. 2018).
+"""ARNet: an LSTM reconstructs the previous hidden state from the current one (X. Chen et al. 2018).
 
     h'_t, c'_t = LSTM(h_t, h'_{t-1}, c'_{t-1})                     eq. 5, from zeros, with R units
     e_t  = h'_t W + b_out - h_{t-1}                                eq. 6, the reconstruction less its target
     loss = 1/N sum_n sum_t |e_t|^2                                 eq. 7, over real steps
 
-h_0 is a target only if it is given: a state made from an image is, zeros are not. Backward: 2/N e_t W^T goes
-through the LSTM to h_t, and -2/N e_t to the target h_{t-1}; neither is a constant.
+h_0 is a target only if it is given: a state computed from an image is a target, zeros are not. Backward: the
+gradient 2/N e_t W^T flows through the LSTM to h_t, and -2/N e_t to the target h_{t-1}.
 
 ``params``: Wx (H, 4R), Wh (R, 4R), b (4R,), W (R, H), b_out (H,).
 """
@@ -31,7 +31,7 @@ def arnet_forward(h, h0, params, *, lengths=None):
 def arnet_backward(dloss, cache, *, detach_target=False):
     """dloss, the weight of this loss -> dh, dh0 (None without h0), dparams.
 
-    With ``detach_target`` the targets are constants.
+    With ``detach_target``, the targets are treated as constants.
     """
     h0, read, errors, W, lstm_cache = cache
     de = 2 / len(errors) * dloss * errors

@@ -52,7 +52,7 @@ def attention_step_forward(query, keys, memory, params, *, score="additive", mas
     e = np.einsum("nlh,nh->nl", keys, query) if u is None else u @ params["v"]
     largest = e.max(axis=1, keepdims=True, where=mask, initial=-1e300)
     exp_e = np.exp(e - largest, where=mask, out=np.zeros(e.shape))
-    weights = exp_e / np.maximum(exp_e.sum(axis=1, keepdims=True), 1)  # the sum is 1 or more, or 0
+    weights = exp_e / np.maximum(exp_e.sum(axis=1, keepdims=True), 1)  # the sum is at least 1, or exactly 0
     context = np.einsum("nl,nlc->nc", weights, memory)
     return context, weights, (query, keys, memory, params, u, weights)
 

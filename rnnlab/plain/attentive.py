@@ -5,8 +5,8 @@
     h_t = cell([x_t, z_t, c_t], h_{t-1})                             ARNet, eq. 3; Xia et al. 2017, eqs 8, 10
 
 The cell is an ordinary one with the input [x_t, z_t, c_t] and the input weight [Wx; Wz; Wt]. There is a
-source, a target, or both. A selector may scale z_t by beta_t = sigmoid(h_{t-1} . w + b). (Xia et al. exchange
-z and 1 - z in the last equation of the GRU; this GRU is that of Chen, Dong and Li.)
+source, a target, or both. A selector may scale z_t by beta_t = sigmoid(h_{t-1} . w + b). (In the last
+equation of the GRU, Xia et al. swap z and 1 - z; this GRU is that of Chen, Dong and Li.)
 
 ``params``: Wx (D, G), Wh (H, G), b (G,) of the cell; Wz (C, G) and source_Wq, source_Wm, ... of the source;
 Wt (H, G) and target_Wq, target_Wm, ... of the target; selector_w (H,) and selector_b (1,).
@@ -115,7 +115,7 @@ def attentive_backward(dh, dcontexts, cache, *, dweights=None):
         if "source" in dmemories:
             dmemory += dmemories["source"]
         if "target" in dmemories:
-            dh[:, :t] += dmemories["target"]  # the loop has still to reach h_1 .. h_{t-1}
+            dh[:, :t] += dmemories["target"]  # the loop reaches h_1 .. h_{t-1} later
         for name, gradient in dstep.items():
             dparams[name] += gradient
     return dx, tuple(dstate), dmemory, dparams

@@ -4,7 +4,7 @@
 
 The beam holds the K most probable unfinished sentences. At each step, each of them is extended by each word.
 The extensions that end and are among the best K are finished sentences; the best K others are the next beam.
-After ``max_length`` words each of them ends.
+After ``max_length`` words, every sentence of the beam ends.
 """
 
 
@@ -12,8 +12,8 @@ def beam_search(step, state, *, start, end, beam_size, max_length):
     """Find sentences for one source.
 
     ``step(state, word)`` returns the log-probabilities (V,) of the next word, and the state after ``word``.
-    Returns (log-probability, words) of at most ``beam_size`` finished sentences, the most probable first; the
-    words are without ``start`` and ``end``. With ``beam_size`` 1 they are those of greedy search.
+    Returns (log-probability, words) of at most ``beam_size`` finished sentences, the most probable first. The
+    words exclude ``start`` and ``end``. With ``beam_size`` 1 the result is that of greedy search.
     """
     beam, finished = [(0.0, [start], state)], []
     for length in range(max_length + 1):

@@ -7,7 +7,7 @@
     c_t = f_t * c_{t-1} + i_t * g_t                     cell state
     h_t = o_t * tanh(c_t)                               hidden state
 
-Backward, with dh_t the sum of the gradients that reach h_t, and dc_t at first without the share through h_t:
+Backward, with dh_t the sum of the gradients that reach h_t, and dc_t initially without the share through h_t:
 
     dc_t += dh_t * o_t * (1 - tanh(c_t)^2)                            h_t reads c_t
     da_i = dc_t * g_t * i_t (1 - i_t)                                 gradients before the nonlinearities

@@ -9,7 +9,7 @@
         another mask k_t at each step
 
 d is 1 with probability p; m and k are 0 with probability p, else 1 / (1 - p). In inference d = p, the
-expectation, and m = k = 1. The masks of padding are zoneout masks, too: d = 1 for a whole row.
+expectation, and m = k = 1. Padding can be expressed by zoneout masks, too: d = 1 for a whole row.
 """
 
 import numpy as np
