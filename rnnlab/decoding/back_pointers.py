@@ -9,7 +9,7 @@ from rnnlab.ops import Primitives
 from rnnlab.ops.beams import GOING, BeamStep, Found
 from rnnlab.types import Array
 
-_STEPS = 32  # for which there is memory at first
+_STEPS = 32  # number of steps for which memory is allocated initially
 
 
 class BackPointers:
@@ -48,10 +48,10 @@ class BackPointers:
         empty = ops.zeros((beams, 1))
         self.start = BeamStep(numbers, status, empty, words[:, None], numbers[:, None], empty[:, 0])
         self._pointers = ops.empty((_STEPS, 2, beams, size), np.int64)
-        self._attention: list[Array] = []  # (B, K, L) of the slots before the step; one slot at the first
+        self._attention: list[Array] = []  # (B, K, L) of the slots before each step; (B, 1, L) at the first
 
     def of(self, step: int) -> Array:
-        """Memory for the pointers (2, B, K) of a step: words, and slots before it."""
+        """Memory for the pointers (2, B, K) of a step: words, and slots before the step."""
         if step == len(self._pointers):
             longer = self._ops.empty((2 * step, *self._pointers.shape[1:]), np.int64)
             longer[:step] = self._pointers
@@ -70,7 +70,7 @@ class BackPointers:
     def hypotheses(self, groups: int, n_best: int) -> list[list[Hypothesis]]:
         """The ``n_best`` best finished sentences of each source, which has ``groups`` consecutive beams.
 
-        Where there are fewer, the best unfinished sentences follow.
+        If there are fewer, the best unfinished sentences follow.
         """
         all_scores, all_totals, open_totals, all_lengths, slots, _, open_lengths = map(
             self._ops.asnumpy, self.found
@@ -89,19 +89,20 @@ class BackPointers:
         found: list[dict[tuple[int, ...], Hypothesis]] = [{} for _ in range(self._beams // groups)]
         order = np.lexsort((-scores, ~finished, beams // groups))
         words, lengths = words[order], lengths[order]
-        said = words[np.arange(words.shape[1]) < lengths[:, None]].tolist()  # one sentence after another
+        joined = words[np.arange(words.shape[1]) < lengths[:, None]].tolist()  # one sentence after another
         in_order = (each[order] for each in (beams // groups, totals, scores, finished))
         lists = [each.tolist() for each in (np.cumsum(lengths), lengths, order, *in_order)]
         for stop, length, m, source, total, score, end in zip(*lists, strict=True):
-            best, sentence = found[source], tuple(said[stop - length : stop])
-            # a sentence of the maximum length may be finished and unfinished; groups may find the same one
+            best, sentence = found[source], tuple(joined[stop - length : stop])
+            # a sentence of the maximum length may occur finished and unfinished, and several groups may find
+            # it
             if len(best) < n_best and sentence not in best:
                 alignment = None if alignments is None else alignments[m, : length + end]
                 best[sentence] = Hypothesis(sentence, total, score, end, alignment)
         return [list(best.values()) for best in found]
 
     def _words(self, beams: Array, lengths: Array, slots: Array) -> tuple[Array, Array]:
-        """What :meth:`~rnnlab.ops.Primitives.beam_words` returns, words in the host's memory."""
+        """The result of :meth:`~rnnlab.ops.Primitives.beam_words`, with the words in host memory."""
         indices = self._ops.asarray(np.stack([beams, lengths, slots]).astype(np.int64, copy=False))
         words, path = self._ops.beam_words(self._pointers[: int(lengths.max(initial=0))], *indices)
         return self._ops.asnumpy(words), path

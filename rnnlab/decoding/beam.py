@@ -6,8 +6,8 @@ Length normalisation "power" and n-best lists follow Chen, Dong and Li (2016, se
 Each group of each source is a *beam*. There are B beams, each with K slots for partial sentences. The rows of
 the model's state are the slots of the active beams, beam by beam.
 
-On a GPU the sentences stay on the device, and the host does not wait for each step: it learns one step late
-which beams are over, so that each of these is advanced once more.
+On a GPU the sentences stay on the device, and the host does not wait for each step. It learns one step late
+which beams are finished, so a finished beam is advanced once more.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rnnlab.ops.beams import GOING, REFUSED, BeamRules, BeamStep
 from rnnlab.types import Array
 
 DIVERSITY = 0.5  # the default
-_LARGEST_NORM = 1e280  # a log-probability that is divided by it has all its digits
+_LARGEST_NORM = 1e280  # a log-probability divided by it is still a normal number
 _NORMALISATIONS = {
     "power": lambda length, exponent: length**exponent,
     "gnmt": lambda length, exponent: ((5 + length) / 6) ** exponent,
@@ -77,30 +77,30 @@ def beam_search(
     max_length, min_length : int
         The most and the fewest words in a sentence.
     length_penalty : float >= 0
-        A, the exponent of the length normalisation. 0 is no normalisation.
+        A, the exponent of the length normalisation. 0 means no normalisation.
     normalisation : "power" or "gnmt"
         The score is log_prob / len^A or log_prob / ((5 + len) / 6)^A, where ``len`` is the number of words
         plus 1 for <END>.
     n_best : int <= beam_size
         The number of hypotheses to return for each source.
     num_groups : int
-        The beam is divided into this number of groups, each with a search of its own. At every step, words
-        that earlier groups have chosen for the same source at this step are penalised.
+        The beam is divided into this number of groups, each of which is searched separately. At every step,
+        words that earlier groups have chosen for the same source at this step are penalised.
     diversity : float >= 0
         The penalty in nats for each time that an earlier group chose the word. ``log_prob`` and ``score`` do
         not contain it.
     forbid : tokens
         Tokens that are never chosen.
     no_repeat_ngram : int
-        N-grams of this length occur at most once in a sentence. 0 is no constraint.
+        N-grams of this length occur at most once in a sentence. 0 means no constraint.
     return_alignments : bool
         Whether hypotheses have an ``alignment``. The model needs ``attention``.
 
     Returns
     -------
     list of N lists of Hypothesis
-        Up to ``n_best`` each, best score first. There are fewer only where fewer sentences exist or several
-        groups find the same sentence. Where fewer than ``n_best`` are finished, because <END> has probability
+        Up to ``n_best`` each, best score first. There are fewer only if fewer sentences exist or several
+        groups find the same sentence. If fewer than ``n_best`` are finished, because <END> has probability
         zero, the best unfinished ones follow.
 
     Raises
@@ -137,8 +137,8 @@ def beam_search(
         norms = _NORMALISATIONS[normalisation](lengths, length_penalty)
     if norms[-1] > _LARGEST_NORM:
         raise InputError(
-            f"beam_search: length_penalty is {length_penalty}, by which the scores of {max_length} words "
-            "would vanish, expected a smaller one"
+            f"beam_search: length_penalty is {length_penalty}, for which the scores of {max_length} words "
+            "would be zero, expected a smaller one"
         )
     options = _Options(
         size=beam_size // num_groups,
@@ -213,13 +213,13 @@ def _search(
 
 
 class _Unread:
-    """The status of the beams after a step, to be read when the device has come to it."""
+    """The status of the beams after a step, which is read when the device has finished the step."""
 
     def __init__(self, ops: Primitives, step: BeamStep) -> None:
         self._ops, self._step, self._status = ops, step, ops.fetch(step.status)
 
     def going(self) -> Array:
-        """The places of the beams whose search goes on.
+        """The indices of the beams whose search continues.
 
         Raises
         ------
@@ -233,7 +233,7 @@ class _Unread:
 
 
 def _only(step: BeamStep, places: Array) -> BeamStep:
-    """Some of the beams."""
+    """A selection of the beams."""
     if places.size == len(step.beams):
         return step
     return BeamStep(*(each[places] for each in step))

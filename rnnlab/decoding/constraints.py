@@ -19,14 +19,14 @@ class Constraints:
     Parameters
     ----------
     function : str
-        Named in the errors.
+        The name of the search, for the errors.
     model : StepModel
     max_length, min_length : int
         The most and the fewest words in a sentence.
     forbid : tokens
         Never chosen.
     no_repeat_ngram : int
-        N-grams of this length occur at most once in a sentence. 0 is no constraint.
+        N-grams of this length occur at most once in a sentence. 0 means no constraint.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class Constraints:
             raise InputError(
                 f"{function}: forbid holds <END> ({model.end_token}), without which no sentence can end"
             )
-        self._never: dict[tuple[str, bool], Array] = {}  # by library and whether <END> is among them
+        self._never: dict[tuple[str, bool], Array] = {}  # by library and whether they include <END>
 
     def apply(self, log_probs: Array, length: int, history: Array | None) -> Array:
         """The log-probabilities, with minus infinity for tokens that are not allowed.
@@ -77,10 +77,11 @@ class Constraints:
         Parameters
         ----------
         log_probs : (N, V)
-            Of the token after ``length`` words. Overwritten if the model's ``advance`` gives new arrays.
+            Log-probabilities of the token after ``length`` words. Overwritten if the model's ``advance``
+            gives new arrays.
         length : int
         history : (N, length) or None
-            These words, which ``no_repeat_ngram`` needs.
+            The words so far, which ``no_repeat_ngram`` needs.
 
         Returns
         -------
@@ -107,7 +108,7 @@ class Constraints:
         if self._copies:
             log_probs = log_probs.copy()
         if never:
-            if (ops.__name__, short) not in self._never:  # a copy to a GPU takes as long as the assignment
+            if (ops.__name__, short) not in self._never:  # cached, since copying to a GPU takes time
                 self._never[ops.__name__, short] = ops.asarray(never)
             log_probs[:, self._never[ops.__name__, short]] = -np.inf
         if repeats:
@@ -130,6 +131,6 @@ def repeated(history: Array, n: int) -> tuple[Array, Array]:
         Pairs of a sentence and a word.
     """
     ngrams = np.lib.stride_tricks.sliding_window_view(history, n, axis=1)  # (N, length - n + 1, n)
-    latest = history[:, None, history.shape[1] - n + 1 :]  # the n - 1 words that the next one follows
+    latest = history[:, None, history.shape[1] - n + 1 :]  # the n - 1 words before the next one
     rows, places = np.nonzero((ngrams[:, :, :-1] == latest).all(axis=2))
     return rows, ngrams[rows, places, -1]

@@ -46,9 +46,9 @@ class Ensemble:
     average : str
     start_token, end_token, null_token : int
     word_to_idx, source_word_to_idx : dict of str to int, or None
-        The vocabularies, as far as the members have them.
+        The vocabularies; None if the members have none.
     attention : function or None
-        The mean of the attention of those members that attend to their source; None if none does.
+        The mean of the attention of those members that attend to their source; None if no member does.
 
     Raises
     ------
@@ -149,7 +149,7 @@ class Ensemble:
         Raises
         ------
         ValueError
-            If the models have no ``null_token``, which tells padding from words.
+            If the models have no ``null_token``, which marks padding.
         """
         if self.null_token is None:
             raise InputError(
@@ -194,7 +194,7 @@ def averaged(log_probs: Sequence[Array], average: Average) -> Array:
         return log_probs[0]
     if average == "log_probabilities":
         mean: Array = sum(log_probs[1:], log_probs[0]) / len(log_probs)
-        impossible = mean.max(axis=1) == -np.inf  # no word is possible for all of them
+        impossible = mean.max(axis=1) == -np.inf  # no word is possible under all members
         mean[impossible] = 0
         mean = ops_for(mean).log_softmax(mean, out=mean)
         mean[impossible] = -np.inf

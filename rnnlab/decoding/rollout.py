@@ -53,7 +53,7 @@ def greedy(
     forbid : tokens
         Tokens that are never chosen, such as <UNK>, <START> and <NULL>.
     no_repeat_ngram : int
-        N-grams of this length occur at most once in a sentence. 0 is no constraint.
+        N-grams of this length occur at most once in a sentence. 0 means no constraint.
     return_alignments : bool
         Whether hypotheses have an ``alignment``. The model needs ``attention``.
 
@@ -102,15 +102,15 @@ def sample(
     source : anything
         The argument of ``model.start``, N rows.
     rng : numpy Generator
-        A sentence depends on it and on the row of its source, not on the other sources.
+        A sentence depends on the generator and on the row of its source, not on the other sources.
     count : int
-        The number of sentences for each row of ``source``, which is read once.
+        The number of sentences for each row of ``source``. The source is encoded once.
     max_length, min_length : int
         The most and the fewest words in a sentence.
     temperature : float > 0
-        Log-probabilities are divided by it. Below 1 the probable words become more probable.
+        Log-probabilities are divided by it. Below 1, probable words become more probable.
     top_k : int
-        Draw from the k most probable tokens, and from those as probable as the last of them. 0 is all.
+        Draw from the k most probable tokens and any that are as probable as the k-th. 0 means all tokens.
     top_p : float in (0, 1]
         Draw from the nucleus (Holtzman et al. 2020): the smallest set of most probable tokens whose
         probabilities, after ``temperature`` and ``top_k``, sum to at least ``top_p``. Among equally probable
@@ -118,7 +118,7 @@ def sample(
     forbid : tokens
         Tokens that are never drawn.
     no_repeat_ngram : int
-        N-grams of this length occur at most once in a sentence. 0 is no constraint.
+        N-grams of this length occur at most once in a sentence. 0 means no constraint.
     return_alignments : bool
         Whether hypotheses have an ``alignment``. The model needs ``attention``.
 
@@ -192,7 +192,7 @@ def _nucleus(probs: Array, top_p: float) -> Array:
     """(n, V) bool: the smallest set of most probable tokens of each row that sum to at least ``top_p``."""
     V = probs.shape[1]
     ascending = np.sort(probs, axis=1)
-    # The probability without a token and the less probable ones. It is summed from the smallest number on.
+    # the probability of each token and all less probable ones, summed from the smallest number on
     removed = np.cumsum(ascending, axis=1, dtype=np.float64)
     # equal probabilities may sum to slightly less than top_p
     rounding = 8 * np.finfo(probs.dtype).eps + V * np.finfo(np.float64).eps

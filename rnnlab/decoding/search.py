@@ -1,6 +1,6 @@
-"""What every search shares: the protocol of a step function, hypotheses, and the rows of a state.
+"""Code that all searches share: the protocol of a step function, hypotheses, and the rows of a state.
 
-A search sees a model only through
+A search uses only these members of a model:
 
     state = model.start(source)                            one row of state for each row of source
     log_probs, state = model.advance(state, tokens)        (N, V) for the next token, given the last one, (N,)
@@ -33,11 +33,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # A search advances at most this many rows at a time, so that memory is bounded: scores (1024, V) on a CPU.
 ROWS = 1024
-TIMES_ON_GPU = 8  # there a step costs the host about the same, however many rows it has
+TIMES_ON_GPU = 8  # as many rows on a GPU, where the time of a step hardly depends on their number
 
 
 class StepModel(Protocol):
-    """What a search needs of a model."""
+    """The members of a model that a search needs."""
 
     start_token: int
     end_token: int
@@ -62,7 +62,7 @@ def advanced(
     Raises
     ------
     TypeError, ValueError
-        If the log-probabilities are no NumPy or CuPy array of float32 or float64, or not of shape (N, V).
+        If the log-probabilities are not a NumPy or CuPy array (N, V) of float32 or float64.
     """
     log_probs, state = model.advance(state, tokens)
     ops_for(log_probs)
@@ -80,9 +80,9 @@ def advanced(
 
 
 def gives_new_array(advance: Function) -> Function:
-    """Mark the ``advance`` of a model that makes a new array at each call, which a search may overwrite.
+    """Decorate an ``advance`` that returns a new array at each call, which a search may overwrite.
 
-    A decorator. Without it a search copies log-probabilities before it forbids words in them.
+    Without it a search copies log-probabilities before it forbids words in them.
     """
     advance.gives_new_array = True  # type: ignore[attr-defined]
     return advance
@@ -96,14 +96,15 @@ class Hypothesis(NamedTuple):
     tokens : tuple of int
         Without <START> and <END>.
     log_prob : float
-        Of the tokens and, if ``finished``, of <END>, in nats.
+        The log-probability of the tokens and, if ``finished``, of <END>, in nats.
     score : float
         The value that hypotheses are ranked by: ``log_prob``, or ``log_prob`` normalised by the length.
     finished : bool
         Whether it ended with <END> rather than at the maximum length.
     alignment : (steps, L) array, or None
         Attention to the source, with ``return_alignments=True``: a row for each token and, if ``finished``,
-        one for <END>. L is that of the model's ``attention``: for sentences, the longest source of the batch.
+        one for <END>. L is that of the model's ``attention``; for sentences, the length of the longest source
+        of the batch.
     """
 
     tokens: tuple[int, ...]
@@ -114,7 +115,7 @@ class Hypothesis(NamedTuple):
 
 
 def select(state: DecodingState, rows: Array) -> DecodingState:
-    """The rows ``rows`` of a state, in that order; they may be on its device or in the host's memory."""
+    """The rows ``rows`` of a state, in that order. ``rows`` may be on its device or in host memory."""
     if isinstance(state, tuple):
         return tuple(select(part, rows) for part in state)
     if not hasattr(state, "shape"):
@@ -150,8 +151,8 @@ def _first_array(state: DecodingState) -> Array | None:
 def chunks(state: DecodingState, most: int, slots: int = 1) -> Iterator[tuple[Array, DecodingState]]:
     """Split a state into nearly equal parts: yield the rows and their state.
 
-    Each row of a part becomes ``slots`` rows of the search, at most ``most`` in all, or on a GPU eight times
-    as many; a part has at least one row.
+    Each row of a part becomes ``slots`` rows of the search. A part has at most ``most`` such rows in total,
+    on a GPU eight times as many, and at least one row.
     """
     N = num_rows(state)
     on_cpu = device_of(_first_array(state)) == "cpu"
@@ -217,12 +218,12 @@ def attends(model: StepModel) -> bool:
 
 
 def check_numbers(function: str, chosen: Array) -> None:
-    """Check the log-probabilities of chosen tokens or sentences. NaN sorts first, so that it is chosen.
+    """Check the log-probabilities of chosen tokens or sentences. NaN is chosen first, as it sorts first.
 
     Raises
     ------
     ValueError
-        If one is NaN, or more than 0 by more than rounding.
+        If one is NaN, or exceeds 0 by more than rounding.
     """
     if (chosen <= LARGEST).all():
         return

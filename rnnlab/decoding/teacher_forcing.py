@@ -1,7 +1,8 @@
 """Teacher forcing through a step function: the distribution of each word of given sentences.
 
-Like a search, it only needs the methods ``start`` and ``advance``, so an ensemble is scored by the
-distributions that it decodes with. A step needs memory for (n, V) numbers, however long the sentences are.
+Like a search, it needs only the methods ``start`` and ``advance``, so an ensemble is scored by the same
+distributions that it decodes with. The memory is that of (n, V) numbers, independent of the sentences'
+length.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def teacher_forced(
     Yields
     ------
     Prediction
-        Of the second token of all sentences, then of the third, and so on. Sentences that have ended are
+        For the second token of all sentences, then for the third, and so on. Sentences that have ended are
         left out.
 
     Raises
@@ -52,7 +53,7 @@ def teacher_forced(
     ValueError
         If ``sentences`` does not have two or three axes, or as many rows as ``source``.
     TypeError
-        If they are no integers.
+        If they are not integers.
     IndexError
         If a token is out of range.
     """
@@ -85,7 +86,7 @@ def teacher_forced(
         going_on = np.flatnonzero(lengths[alive] > step)
         if 2 * len(going_on) <= len(alive):  # a copy of the state pays off
             alive, state = alive[going_on], select(state, going_on)
-        # nothing is predicted from what is read after the end of a sentence; its padding may be no token
+        # predictions after the end of a sentence are not used, but its padding need not be a valid token
         read = np.where(lengths[alive] > step, sentences[alive, step], 0)
         log_probs, state = advanced("teacher_forced", model, state, read)
         predicted = np.flatnonzero(real[alive, step])

@@ -31,7 +31,7 @@ def replace_unknown(
     """Replace each <UNK> of a sentence.
 
     The replacement is the lexicon's entry for the source word with the most attention, or this source word
-    where the lexicon has no entry.
+    itself if the lexicon has no entry.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def build_lexicon(
     *,
     ignore: Collection[str] = SPECIAL_WORDS,
 ) -> dict[str, str]:
-    """Map each source word to the target word that most frequently attends to it most.
+    """Map each source word to the target word that most often gives it the largest attention weight.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def build_lexicon(
     Returns
     -------
     dict of str to str
-        Of equally frequent target words, the first one.
+        Among equally frequent target words, the first one is taken.
 
     Raises
     ------
@@ -105,8 +105,8 @@ def read_lexicon(path: str | os.PathLike[str]) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        For each source word the target word with the largest number (1 where there is none), of equals the
-        first one.
+        For each source word the target word with the largest number (1 if there is none); among equal numbers
+        the first one.
 
     Raises
     ------
