@@ -1,4 +1,4 @@
-"""Captions as their collectors publish them, in JSON, joined with features on the file names of the images.
+"""Captions in the JSON files of their publishers, joined with features by the file names of the images.
 
 Karpathy's ``dataset_*.json``   images: filename, split, sentences: raw
 COCO's ``captions_*.json``      images: id, file_name; annotations: image_id, caption; a file for each split
@@ -117,7 +117,7 @@ def open_annotated(
     images : path, optional
         The folder of the pictures.
     min_count : int
-        The number of occurrences in the training captions from which a word is in the vocabulary; at least 1.
+        The minimum number of occurrences of a vocabulary word in the training captions; at least 1.
     max_words : int
         Longer captions are cut; at least 1.
     standardise, max_train
@@ -222,7 +222,7 @@ def _read_coco_split(path: PathLike) -> list[AnnotatedImage]:
         if not isinstance(image_id, int | str):
             raise mismatch(f"{where}: id", _shown(image_id), "an integer")
         known = images.setdefault(image_id, AnnotatedImage(name, []))
-        if known.name != name:  # the same image may be there twice, as in files that were joined
+        if known.name != name:  # the same image may be listed twice, as in files that were joined
             raise mismatch(
                 f"{where}: id",
                 f"{_shown(image_id)} of {name!r}, which {known.name!r} has",

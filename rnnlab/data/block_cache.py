@@ -1,4 +1,4 @@
-"""The blocks of lazy features that are in memory: those of all files together, up to a number of bytes."""
+"""The blocks of lazy features that are in memory, for all files together and up to a number of bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-CACHE_BYTES = 512 << 20  # of all lazy features of a process together, as docs/data.md says
+CACHE_BYTES = 512 << 20  # for all lazy features of a process together; documented in docs/data.md
 
 
 class BlockCache:
@@ -32,7 +32,7 @@ class BlockCache:
         self._lock = threading.RLock()
 
     def get(self, owner: object, number: int) -> np.ndarray | None:
-        """A block, which is now the one used last; None if it is not in the cache."""
+        """A block, which becomes the most recently used one; None if it is not in the cache."""
         with self._lock:
             block = self._blocks.get((owner, number))
             if block is not None:

@@ -16,8 +16,8 @@ from rnnlab.data.vocabulary import tokenize
 class CaptionedImages:
     """Captioned data whose training examples are images instead of captions.
 
-    The other splits, and what checkpoints save, are those of ``data``. Training images without a caption are
-    left out; ``max_train`` can cause them.
+    The other splits and the data saved in checkpoints are those of ``data``. Training images without a
+    caption are left out; ``max_train`` can remove all captions of an image.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class CaptionGroups(CaptionedImages):
     Raises
     ------
     ValueError
-        If ``captions_per_image`` is no integer of at least 1.
+        If ``captions_per_image`` is not an integer of at least 1.
     TypeError
         If ``data`` is not a CaptionData.
     """

@@ -18,7 +18,7 @@ from rnnlab.reading import PathLike, check_regular, mismatch
 
 @dataclass(frozen=True)
 class CaptionInputs:
-    """What new images need before a model can caption them, and what its captions need to become words.
+    """The preprocessing of new images for a captioning model, and the vocabulary of its captions.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class CaptionInputs:
     image_dir : Path, optional
         The folder of the pictures.
     encodings : mapping of str to ImageEncoding
-        How the features of each field of ``scaling`` were made, where it is known.
+        How the features of each field of ``scaling`` were made, if it is known.
     reads_grid : bool
         Whether ``features`` are vectors of regions.
     """
@@ -53,7 +53,7 @@ class CaptionInputs:
 
     @property
     def num_global_features(self) -> int | None:
-        """G, the numbers in a global vector of an image; None if the model reads none."""
+        """G, the size of a global vector of an image; None if the model reads none."""
         scaling = self.scaling.get("global_features")
         return None if scaling is None else scaling.mean.size
 
@@ -71,7 +71,7 @@ class CaptionInputs:
         return self.scaling.standardise(features, source)
 
     def check_files(self, files: Mapping[str, PathLike]) -> None:
-        """Check that files of features were made as those of the training, where both record it.
+        """Check that files of features were made like those of the training, if both record it.
 
         Parameters
         ----------
@@ -103,7 +103,8 @@ class CaptionInputs:
         Parameters
         ----------
         path : path
-            Where the recorded encoder is now. If none is recorded: the encoder that made the features.
+            The new location of the recorded encoder or, if none is recorded, the encoder that made the
+            features.
         pca : path, optional
             The PCA of the features, if no encoder is recorded: see :mod:`rnnlab.data.projection`.
         **settings
@@ -127,7 +128,7 @@ class CaptionInputs:
         encodings = {}
         for name in self.scaling:
             grid = self.reads_grid and name == "features"
-            # A global vector beside a grid is the pooled one, without the grid's PCA.
+            # A global vector in addition to a grid is the pooled vector, without the grid's PCA.
             projection = read_projection(pca) if pca is not None and name == "features" else None
             encodings[name] = choose_encoding(path, grid=grid, projection=projection, **settings)
         return replace(self, encodings=encodings)
@@ -143,7 +144,7 @@ class CaptionInputs:
         return self.open_encoders()(photographs)
 
     def open_encoders(self) -> Callable[[Sequence[PathLike]], Any]:
-        """The function from photographs to their scaled features. It holds the encoders, to be called often.
+        """A function from photographs to their scaled features. It keeps the encoders loaded between calls.
 
         Raises
         ------
@@ -184,7 +185,7 @@ class CaptionInputs:
 
 
 def _settings(found: ImageEncoding, expected: ImageEncoding) -> str:
-    """What differs in two encodings by one encoder, for a message."""
+    """The settings that differ in two encodings by the same encoder, for a message."""
     ours, theirs = ({**each, **each.pop("preprocessing")} for each in (found.settings(), expected.settings()))
     if ours["sha256"] != theirs["sha256"]:
         return ""

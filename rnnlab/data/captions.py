@@ -25,7 +25,7 @@ from rnnlab.reading import PathLike, mismatch
 
 
 class CaptionData(SplitData[CaptionSplit]):
-    """A captioned data set, by splits. Every caption is an example of its own.
+    """A captioned data set, by splits. Every caption is a separate example.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class CaptionData(SplitData[CaptionSplit]):
         Used in messages.
     standardise : bool
         Whether to scale every feature to mean 0 and standard deviation 1 over the training split. The
-        features of all splits are then scaled, and new ones are by :meth:`standardise`.
+        features of all splits are then scaled, and :meth:`standardise` scales new ones.
     max_train : int, optional
         Use only this number of training captions, drawn with seed 0.
 
@@ -47,13 +47,13 @@ class CaptionData(SplitData[CaptionSplit]):
     scaling : FeatureScaling
         The mean and the standard deviation of each field of features: zeros and ones without ``standardise``.
     encodings : dict of str to ImageEncoding
-        How each field of features was made, where the files record it.
+        How each field of features was made, if the files record it.
 
     Raises
     ------
     ValueError
         If a token is outside the vocabulary, or the features of two splits differ in shape or in how
-        they were made; names the files.
+        they were made. The error names the files.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class CaptionData(SplitData[CaptionSplit]):
         features : {"pca", "full", "local"}
             Of a folder: which feature files to read.
         global_features : {"pca", "full"}, optional
-            Of a folder: which files have a global vector of each image, beside local features.
+            Of a folder: which files have a global vector of each image, in addition to local features.
         splits : sequence of str, optional
             Of a folder: which splits to read; all if left out.
         standardise : bool, optional
@@ -169,7 +169,7 @@ class CaptionData(SplitData[CaptionSplit]):
         write_course(directory, self.vocabulary, splits, features=features, global_features=global_features)
 
     def _unscaled_encodings(self, split: CaptionSplit) -> dict[str, ImageEncoding]:
-        """How those features of a split were made that are as their encoder made them."""
+        """How the features of a split were made, for those fields that are not scaled."""
         return {name: each for name, each in split.encodings.items() if self.scaling[name].is_none}
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
@@ -180,7 +180,7 @@ class CaptionData(SplitData[CaptionSplit]):
         split : str
         batch_size : int
         rng : Generator, optional
-            Shuffles. Without it the captions are in their order.
+            Shuffles the captions. Without it they are in their original order.
         """
         chosen = self.split(split)
         if rng is None:
@@ -221,12 +221,12 @@ class CaptionData(SplitData[CaptionSplit]):
 
     @property
     def num_features(self) -> int:
-        """D, the numbers in a feature vector."""
+        """D, the size of a feature vector."""
         return self.scaling["features"].mean.size
 
     @property
     def num_global_features(self) -> int | None:
-        """G, the numbers in a global vector; None if there are none."""
+        """G, the size of a global vector; None if there are none."""
         scaling = self.scaling.get("global_features")
         return None if scaling is None else scaling.mean.size
 
@@ -296,7 +296,8 @@ class CaptionData(SplitData[CaptionSplit]):
     def fingerprint(self) -> Fingerprint:
         """Sizes and hashes of vocabulary, captions and features before scaling, for :meth:`Solver.resume`.
 
-        References have a hash of their own: captions are compared with their words, known or not.
+        References have a separate hash, because scores compare captions with all of their words, including
+        unknown ones.
         """
         return dict(self._fingerprint)
 

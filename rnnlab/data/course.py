@@ -1,4 +1,4 @@
-"""The files in which the cs231n course ships captioned images, with a few additions.
+"""The file layout of the cs231n course's captioned images, with a few additions.
 
 coco2014_captions.h5                 {split}_captions (num_captions, L), {split}_image_idxs (num_captions,)
 coco2014_vocab.json                  idx_to_word, word_to_idx
@@ -6,7 +6,7 @@ coco2014_vocab.json                  idx_to_word, word_to_idx
 {split}2014_vgg16_fc7.h5             features before PCA (may be absent)
 {split}2014_urls.txt                 one address or file name per line, in the order of the features
 
-references.json                      added: the sentences of each image of each split as people wrote them
+references.json                      added: the original sentences of each image of each split
 {split}2014_local.h5                 added: features (num_images, regions, D), a grid of vectors, row by row
 images/                              added: the pictures
 """
@@ -141,7 +141,7 @@ def write_course(
     features, global_features : {"pca", "full", "local"}
         The feature files to write features and, if there are any, global features to.
     projection : Projection, optional
-        What ``features`` went through, to be recorded where it is not known how they were made.
+        The projection applied to ``features``. It is recorded if it is not known how they were made.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def write_course(
         If the name of a split cannot be a part of the names of files.
     """
     for name in splits:
-        if not re.fullmatch(r"[\w-]+", name):  # a part of the names of files
+        if not re.fullmatch(r"[\w-]+", name):  # it becomes a part of file names
             raise mismatch("write_course: splits", repr(name), "names of letters, digits, _ and -")
     with atomic_folder("write_course: directory", directory) as folder:
         write_course_files(
@@ -175,7 +175,7 @@ def write_course_files(
     global_features: str = "full",
     projection: Projection | None = None,
 ) -> None:
-    """The files of :func:`write_course`, in a folder that nobody reads yet."""
+    """Write the files of :func:`write_course` to an existing folder, not atomically."""
     words = {"idx_to_word": vocabulary.idx_to_word, "word_to_idx": vocabulary.word_to_idx}
     write_json(directory / VOCABULARY_FILE, words)
     write_json(directory / REFERENCES_FILE, {name: split.references for name, split in splits.items()})
@@ -207,7 +207,7 @@ def write_features(
     encoding: ImageEncoding | None = None,
     projection: Projection | None = None,
 ) -> None:
-    """Write ``features`` (num_images, ...), larger than memory or not, and how they were made if known.
+    """Write ``features`` (num_images, ...), which may be larger than memory, and how they were made if known.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def write_features(
     encoding : ImageEncoding, optional
         With the projection of the features, if they have one.
     projection : Projection, optional
-        Recorded where there is no ``encoding``.
+        Recorded if there is no ``encoding``.
     """
     with atomic_hdf5(path) as file:
         dataset = file.create_dataset("features", shape=features.shape, dtype=features.dtype)
@@ -230,14 +230,14 @@ def write_features(
 
 
 def feature_kinds(directory: PathLike, split: str = "train") -> list[str]:
-    """The kinds of feature files that a folder has, those after PCA first."""
+    """The kinds of feature files in a folder, those after PCA first."""
     return [
         kind for kind, name in FEATURE_FILES.items() if (Path(directory) / name.format(split=split)).exists()
     ]
 
 
 def _check_feature_files(directory: Path, kind: str, splits: Sequence[str]) -> None:
-    """Raise FileNotFoundError, with the kinds that there are, if a split has no feature file of a kind."""
+    """Raise FileNotFoundError, which lists the existing kinds, if a split has no feature file of a kind."""
     for split in splits:
         path = directory / FEATURE_FILES[kind].format(split=split)
         if not path.exists():

@@ -1,4 +1,4 @@
-"""Fingerprints of data: sizes and hashes that tell two data sets apart without reading all of them."""
+"""Fingerprints of data: sizes and hashes that distinguish two data sets without reading all of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def array_hash(*arrays: np.ndarray) -> str:
 
 
 def joined_hash(length: int, parts: Iterable[np.ndarray]) -> str:
-    """:func:`array_hash` of the array of integers (length,) that the parts are when they are joined."""
+    """:func:`array_hash` of the array of integers (length,) that the parts form when concatenated."""
     digest = hashlib.blake2b(digest_size=8)
     digest.update(repr((length,)).encode())
     for part in parts:
@@ -34,7 +34,7 @@ def joined_hash(length: int, parts: Iterable[np.ndarray]) -> str:
 
 
 def sample_hash(rows: Array) -> str:
-    """A hash of up to 8 of N rows at equal distances; of lazy features only these are read."""
+    """A hash of up to 8 equally spaced rows; of lazy features only these are read."""
     if not len(rows):
         return array_hash(np.zeros(0))
     return array_hash(

@@ -1,7 +1,7 @@
-"""Fields of the files of data: numbers in HDF5, and JSON objects.
+"""Fields of data files: numbers in HDF5, and JSON objects.
 
-Every error names file, field, found and expected. What files may ask for is limited, see
-:mod:`rnnlab.reading` and :mod:`rnnlab.hdf5_objects`.
+Every error names file, field, found and expected. Files are read within the limits of :mod:`rnnlab.reading`
+and :mod:`rnnlab.hdf5_objects`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rnnlab.errors import MissingDataError
 from rnnlab.hdf5_objects import find_object, names_in, read_attribute, read_strings, read_values, where
 from rnnlab.reading import PathLike, load_json, mismatch
 
-_LISTED = 12  # fields in a message
+_LISTED = 12  # maximum number of fields in a message
 
 
 def get_dataset(file: h5py.File, *fields: str) -> h5py.Dataset:
@@ -56,9 +56,9 @@ def read_names(file: h5py.File, named: str = "features") -> tuple[str, ...]:
 
 
 def fixed_length(texts: Sequence[str]) -> np.ndarray:
-    """Strings to write to a file: of a fixed length, in UTF-8.
+    """Strings to write to a file, with a fixed length and in UTF-8.
 
-    Strings of variable length are in a heap, and HDF5 may loop forever where a byte of it is damaged.
+    Strings of variable length are stored in a heap, and HDF5 may loop forever if a byte of it is damaged.
     """
     encoded = np.array([text.encode() for text in texts], np.bytes_)
     return encoded.astype(h5py.string_dtype("utf-8", encoded.itemsize))

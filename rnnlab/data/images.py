@@ -1,7 +1,7 @@
 """Pictures by address or name, for display. A missing picture is a placeholder, never an exception.
 
-Names that stand in files of data lead to files below the folders of pictures only, and addresses are fetched
-only where the caller asks for it.
+A name in a data file can only refer to a file below the folders of pictures. Addresses are fetched only if
+the caller asks for it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from rnnlab.errors import InputError
 from rnnlab.limits import DOWNLOAD_BYTES
 from rnnlab.reading import PathLike, mismatch
 
-_WIDEST = 320  # pixels of a photograph in a page
-_QUALITY = 72  # of its JPEG
+_WIDEST = 320  # maximum width and height in pixels of a photograph in a page
+_QUALITY = 72  # JPEG quality of a photograph in a page
 _PLACEHOLDER_SIZE = 224
-_PLACEHOLDER_COLUMNS = 36  # of text
+_PLACEHOLDER_COLUMNS = 36  # characters per line
 
 
 def image_from_url(
@@ -44,8 +44,8 @@ def image_from_url(
         ``$RNNLAB_DATA/flickr8k/images`` or below the folder ``images`` of the default data of
         :func:`load_coco_data`.
     image_dir : path, optional
-        The folder of the pictures, for names that come from files of data: no name leads out of the folders.
-        Without it ``url`` may be any path.
+        The folder of the pictures, for names from data files: a name cannot refer to a file outside the
+        folders. Without it, ``url`` may be any path.
     timeout : float
         The time limit of a download in seconds.
     download : bool
@@ -54,8 +54,8 @@ def image_from_url(
     Returns
     -------
     (h, w, 3) uint8
-        RGB for every mode of the file, upright as its EXIF data say; transparent pixels are white. If the
-        image is missing or damaged, a grey placeholder with its name and the reason.
+        RGB for every mode of the file, rotated upright according to its EXIF data; transparent pixels are
+        white. If the image is missing or damaged, a grey placeholder with its name and the reason.
     """
     try:
         return np.array(_read(str(url), image_dir, timeout, download))
@@ -89,7 +89,7 @@ def data_url(picture: np.ndarray, *, lossless: bool = False) -> str:
     Parameters
     ----------
     picture : (h, w, 3) or (h, w, 4) uint8
-        Four channels are for ``lossless`` alone.
+        Four channels are allowed with ``lossless`` only.
     lossless : bool
         PNG, for drawings, instead of JPEG of at most 320 pixels in width and height, for photographs.
     """
@@ -122,7 +122,7 @@ def _download(url: str, timeout: float) -> bytes:
     deadline = time.monotonic() + timeout
     request = urllib.request.Request(
         url, headers={"User-Agent": "rnnlab"}
-    )  # some servers refuse that of urllib
+    )  # some servers refuse urllib's own user agent
     content = bytearray()
     with urllib.request.urlopen(request, timeout=timeout) as response:
         while part := response.read1(1 << 16):
@@ -135,7 +135,7 @@ def _download(url: str, timeout: float) -> bytes:
 
 
 def _find(name: str, folders: Iterable[Path]) -> Path:
-    """The file of a name below the first of some folders that has it."""
+    """The file of this name below the first folder that has it."""
     outside: list[Path] = []
     for folder in folders:
         path = folder / name

@@ -1,7 +1,7 @@
 """Several captioned data sets as one: the same images and captions, with different features.
 
-They are the data of an ensemble whose members read different features. Its input is a tuple of the arrays of
-all data sets, in their order: one array of each, or two if it has global features beside local ones.
+They are the data of an ensemble whose members read different features. The ensemble's input is a tuple of the
+arrays of all data sets, in their order: one array each, or two if a data set has local and global features.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class JointCaptionData:
     Parameters
     ----------
     data : mapping of str to CaptionData
-        By the names of the runs that read them, for error messages. All have the same vocabulary.
+        The data sets by the names of the runs that read them, which errors use. All have the same vocabulary.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class JointCaptionData:
     splits : list of str
         The names of the splits that all data sets have.
     vocabulary, image_dir, name
-        Those of the first data set.
+        As in the first data set.
     """
 
     def __init__(self, data: Mapping[str, CaptionData]) -> None:
@@ -115,7 +115,7 @@ class JointCaptionInputs:
     Parameters
     ----------
     inputs : mapping of str to CaptionInputs
-        By the names of the runs, for error messages.
+        The inputs by the names of the runs, which errors use.
     """
 
     def __init__(self, inputs: Mapping[str, CaptionInputs]) -> None:
@@ -188,7 +188,7 @@ class JointCaptionInputs:
 
 
 def num_arrays(inputs: CaptionData | CaptionInputs) -> int:
-    """The number of feature arrays that a model reads: two if it has global features beside local ones."""
+    """The number of feature arrays that a model reads: two if it has local and global features."""
     return 1 if inputs.num_global_features is None else 2
 
 

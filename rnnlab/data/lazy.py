@@ -2,8 +2,8 @@
 
 The rows of the file are divided into blocks of complete chunks. A requested block is read, decoded and
 cached; it replaces the least recently used blocks of all lazy features of the process, which share one cache.
-Rows can be read in any order, but only an order in which consecutive rows are in few blocks reads each block
-once: see :meth:`LazyFeatures.epoch_order`.
+Rows can be read in any order, but a block is read only once if consecutive rows are in few blocks: see
+:meth:`LazyFeatures.epoch_order`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.hdf5_objects import open_hdf5, read_values, where
 from rnnlab.reading import PathLike, mismatch
 
-_LEAST_BLOCKS = 32  # in the window, if the size of chunks permits
+_LEAST_BLOCKS = 32  # minimum blocks in the window, if the size of chunks permits
 
 
 class LazyFeatures:
@@ -55,8 +55,8 @@ class LazyFeatures:
     blocks : (num_images,) int
         The block of the file that each image is in.
     window : int
-        The number of blocks that :meth:`epoch_order` mixes: those of a cache of its own, or of half of the
-        shared one, of which the other half is for the features that are read beside these.
+        The number of blocks that :meth:`epoch_order` mixes: as many as fit into the features' own cache, or
+        into half of the shared cache. The other half is for features that are read at the same time.
 
     Raises
     ------
@@ -88,7 +88,7 @@ class LazyFeatures:
             self._scaling = self._checked_scaling(mean, std)
             self._cache = SHARED if cache_bytes is None else BlockCache(cache_bytes)
             self._block_rows, self.window = self._choose_blocks(is_shared=cache_bytes is None)
-            self._owner = object()  # of blocks in the cache
+            self._owner = object()  # identifies this object's blocks in the cache
             stack.callback(self._cache.drop, self._owner)
             self._close = weakref.finalize(self, stack.pop_all().close)
         self._source = (path, dataset, self._rows, cache_bytes)
@@ -112,10 +112,10 @@ class LazyFeatures:
         return found.reshape(*np.shape(rows), *self.shape[1:])
 
     def __array__(self, *arguments: Any, **options: Any) -> NoReturn:
-        raise InputTypeError(f"{self._where}: lazy features are no array; features[:] reads all of them")
+        raise InputTypeError(f"{self._where}: lazy features are not an array; features[:] reads all of them")
 
     def standardised(self, mean: np.ndarray, std: np.ndarray) -> LazyFeatures:
-        """The same features from a file of their own, less ``mean`` (D,) and divided by ``std`` (D,)."""
+        """The same features, (features - ``mean``) / ``std``, both (D,), from a separately opened file."""
         if self._scaling is not None:
             own_mean, own_std = self._scaling
             mean, std = own_mean + own_std * mean, own_std * std
@@ -124,9 +124,9 @@ class LazyFeatures:
     def epoch_order(self, image_idxs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A random order of the examples of the images ``image_idxs`` (N,) that reads every block about once.
 
-        It is that of :func:`rnnlab.data.blocks.block_shuffle` with this ``window``, so that it depends on the
-        size of the cache as well as on the generator. Where all blocks fit the window, every order is equally
-        likely.
+        It is the order of :func:`rnnlab.data.blocks.block_shuffle` with this ``window``, so it depends on the
+        size of the cache as well as on the generator. If all blocks fit into the window, every order is
+        equally likely.
         """
         return block_shuffle(self.blocks[image_idxs], rng, self.window)
 
@@ -199,7 +199,7 @@ class LazyFeatures:
         blocks, places = np.divmod(rows, self._block_rows)
         needed, first, counts = np.unique(blocks, return_index=True, return_counts=True)
         by_block = np.split(np.argsort(blocks, kind="stable"), np.cumsum(counts[:-1]))
-        # In the order of the request: of more blocks than the cache holds, those of the last rows remain.
+        # In the order of the request, so that the cache keeps the blocks of the last rows if not all fit.
         for k in np.argsort(first):
             found[by_block[k]] = self._block(int(needed[k]))[places[by_block[k]]]
         return found

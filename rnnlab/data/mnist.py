@@ -1,4 +1,4 @@
-"""MNIST, and other data in its form: four IDX files, gzipped or not, as sequences of pixels.
+"""MNIST, and other data in its format: four IDX files, gzipped or not, as sequences of pixels.
 
     train-images-idx3-ubyte    train-labels-idx1-ubyte     60,000 images, some of which are the split ``val``
     t10k-images-idx3-ubyte     t10k-labels-idx1-ubyte      10,000 images, the split ``test``
@@ -76,9 +76,9 @@ def open_mnist(
     ----------
     directory : path
     num_val : int
-        The number of training images that form the split ``val`` instead of being trained on.
+        The number of training images that are moved to the split ``val``.
     val_seed : int, optional
-        The seed that draws them. By default they are the last ones.
+        The seed with which they are drawn. By default they are the last ones.
     permute_seed, pool, max_train : int, optional
         As in :class:`PixelData`.
 
@@ -128,7 +128,7 @@ def _read_labelled(folder: Path, stem: str) -> Labelled:
 
 
 def _find(folder: Path, name: str) -> Path:
-    """The gzipped file where there are both."""
+    """The file of this name, gzipped or not; the gzipped one if there are both."""
     for path in (folder / f"{name}.gz", folder / name):
         if path.is_file():
             return path

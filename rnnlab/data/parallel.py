@@ -3,8 +3,8 @@
     source    words, <END>, then <NULL>             (N, L), L the longest of the batch
     target    <START>, words, <END>, then <NULL>    (N, M), M the longest of the batch
 
-The source ends with <END> as well (as in Bahdanau et al. 2015): attention can rest there, and no source is
-empty.
+The source ends with <END>, too (as in Bahdanau et al. 2015), so that attention has a neutral position and no
+source is empty.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ParallelSplit:
     source, target : Sentences
         As they were read, including words that the vocabulary lacks.
     source_rows, target_rows : TokenRows
-        Their tokens: words and <END>, of the target <START> too.
+        Their tokens: the words and <END>, in the target after <START>.
     """
 
     source: Sentences
@@ -63,15 +63,15 @@ class ParallelData(SplitData[ParallelSplit]):
     Parameters
     ----------
     pairs : mapping of str to iterable of (source words, target words)
-        The splits. ``train`` is required; ``val`` serves validation. Pairs are read once, one after another.
+        The splits. ``train`` is required; ``val`` is for validation. Pairs are read once, one after another.
     name : str
         Used in messages.
     min_count : int
-        The number of occurrences in the training split from which a word is in its vocabulary.
+        The minimum number of occurrences of a vocabulary word in the training split.
     max_size : int, optional
-        The most words in a vocabulary, without the special ones.
+        The maximum number of words in a vocabulary, without the special ones.
     max_length : int, optional
-        The most words in either sentence of a training pair. The other splits are not changed.
+        The maximum number of words in either sentence of a training pair. Other splits are not changed.
     long_pairs : "drop" or "cut"
         Whether longer training pairs are dropped or cut.
     max_train : int, optional
@@ -79,7 +79,8 @@ class ParallelData(SplitData[ParallelSplit]):
     tokenizer : str
         The name of the tokenizer that split the sentences, which is saved with a model.
     subwords : (Subwords, Subwords), optional
-        What split source and target into pieces of words, with tokenizer "sentencepiece"; saved too.
+        The models that split source and target into pieces of words, with tokenizer "sentencepiece". They are
+        saved, too.
 
     Attributes
     ----------
@@ -164,7 +165,7 @@ class ParallelData(SplitData[ParallelSplit]):
         batch_size : int
         rng : Generator, optional
             Shuffles. Among the pairs of every 20 batches, those of similar length form a batch; the batches
-            are in random order. Without it the pairs are in their order.
+            are in random order. Without it the pairs are in their original order.
         """
         chosen = self.split(split)
         N = len(chosen)
@@ -197,7 +198,7 @@ class ParallelData(SplitData[ParallelSplit]):
         return int(np.count_nonzero(batch[1][:, 1:] != NULL))
 
     def preprocessing(self) -> dict[str, Any]:
-        """What a checkpoint saves so that a model can read new sentences: source vocabulary and tokenizer.
+        """The entries that a checkpoint saves for new sentences: source vocabulary and tokenizer.
 
         Models of sentencepiece are saved as bytes.
         """
@@ -213,7 +214,8 @@ class ParallelData(SplitData[ParallelSplit]):
     def fingerprint(self) -> Fingerprint:
         """Sizes and hashes of the tokens of each split, for :meth:`Solver.resume`.
 
-        Those that are not trained on have a hash of their words too: translations are compared with them.
+        Splits other than "train" also have a hash of their words, because scores compare translations with
+        them.
         """
         tokens = {
             f"{name} {side}": f"{len(rows)} {joined_hash(int(rows.lengths().sum()), rows.joined())}"
@@ -252,7 +254,7 @@ class ParallelData(SplitData[ParallelSplit]):
         return f"ParallelData({self.name}: {sizes}; {words})"
 
     def _read(self, pairs: Mapping[str, Iterable[Pair]]) -> dict[str, tuple[Sentences, Sentences]]:
-        """The sources and the targets of each split; all sources share their words, and all targets."""
+        """The sources and the targets of each split. All sources share a list of words; so do all targets."""
         numbers = WordNumbers(), WordNumbers()
         written = {split: self._written(split, some, numbers) for split, some in pairs.items()}
         if "train" not in written or not len(written["train"][0]):
@@ -274,7 +276,7 @@ class ParallelData(SplitData[ParallelSplit]):
     def _written(
         self, split: str, pairs: Iterable[Pair], numbers: tuple[WordNumbers, WordNumbers]
     ) -> tuple[SentenceWriter, SentenceWriter]:
-        """The sources and the targets of a split; the long ones of the training split dropped or cut."""
+        """The sources and the targets of a split; long training pairs are dropped or cut."""
         source, target = SentenceWriter(numbers[0]), SentenceWriter(numbers[1])
         for source_words, target_words in self._shortened(pairs) if split == "train" else pairs:
             source.add(source_words)
@@ -282,7 +284,7 @@ class ParallelData(SplitData[ParallelSplit]):
         return source, target
 
     def _shortened(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """The pairs with the long ones dropped or cut, and counted."""
+        """The pairs; long ones are dropped or cut, and counted."""
         most = self.max_length
         for source, target in pairs:
             if most is None or max(len(source), len(target)) <= most:
@@ -315,7 +317,7 @@ def pad(rows: Sequence[np.ndarray]) -> np.ndarray:
 
 
 class PaddedRows:
-    """Rows of different lengths, of which a slice is an array, padded to the longest row of the slice."""
+    """Rows of different lengths. A slice is an array, padded to the longest row of the slice."""
 
     def __init__(self, rows: Sequence[np.ndarray]) -> None:
         self._rows = rows
@@ -328,7 +330,7 @@ class PaddedRows:
 
 
 def _drawn(source: Sentences, target: Sentences, count: int) -> tuple[Sentences, Sentences]:
-    """At most ``count`` of the pairs, drawn with seed 0, in their order."""
+    """At most ``count`` of the pairs, drawn with seed 0, in their original order."""
     kept = np.zeros(len(source), bool)
     kept[np.random.default_rng(0).permutation(len(source))[:count]] = True
     return source.where(kept), target.where(kept)

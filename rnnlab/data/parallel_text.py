@@ -27,7 +27,7 @@ Tokenize = Callable[[str], list[str]]
 
 
 def _token(marks: str = "") -> re.Pattern[str]:
-    """The pattern of a token, in whose words there may be these combining marks."""
+    """The pattern of a token whose words may contain these combining marks."""
     word = rf"\w[\w{marks}]*"
     return re.compile(
         rf"""\d+(?:[.,:]\d+)+             # 10,000  2.50  11:27
@@ -67,7 +67,7 @@ TOKENIZERS: dict[str, Tokenize] = {"text": tokenize_text, "spaces": str.split}
 
 
 def detokenize(words: Words, tokenizer: str) -> str:
-    """The sentence of its words: pieces are put together, words have spaces between them."""
+    """The sentence made of words: pieces are joined; words are separated by spaces."""
     return join_pieces(words) if tokenizer == SUBWORDS else " ".join(words)
 
 
@@ -85,15 +85,15 @@ def read_parallel(
     tokenize : callable
         Splits a sentence into words.
     tokenize_target : callable, optional
-        The same for the target, where it differs.
+        The same for the target, if it differs.
 
     Raises
     ------
     OSError
         If a file cannot be read.
     ValueError
-        If one is not UTF-8 (names file and line) or is a damaged gzip file, or their numbers of lines differ
-        (names both).
+        If a file is not UTF-8 or is a damaged gzip file, or their numbers of lines differ. The error names
+        the file and the line, or both files.
     """
     return list(_pairs(source_file, target_file, tokenize, tokenize_target or tokenize))
 
@@ -122,16 +122,16 @@ def open_parallel(
     vocabulary_size : int, optional
         With "sentencepiece", the number of pieces of each language.
     **options
-        Of :class:`ParallelData`.
+        Options of :class:`ParallelData`.
 
     Raises
     ------
     FileNotFoundError
-        If there is no folder, or no train in both languages, or a val in one of them only.
+        If there is no folder, if a language has no train, or if only one language has a val.
     ImportError
         If the extra ``subword`` is needed and not installed.
     ValueError
-        If a file is there twice, gzipped and not.
+        If a file exists twice, gzipped and not gzipped.
     OSError, ValueError
         As :func:`read_parallel`, :meth:`Subwords.fit` and :func:`check_tokenizer`.
     """
@@ -162,13 +162,13 @@ def open_parallel(
 def check_tokenizer(
     tokenizer: str, vocabulary_size: int | None, min_count: int | None, max_size: int | None
 ) -> None:
-    """Check that the options of a vocabulary are those of its tokenizer.
+    """Check that the options of a vocabulary suit its tokenizer.
 
     Raises
     ------
     ValueError
-        If the tokenizer is unknown, or an option is missing or of another tokenizer. The message begins with
-        the name of the option.
+        If the tokenizer is unknown, or an option is missing or belongs to another tokenizer. The message
+        begins with the name of the option.
     """
     if tokenizer not in (*TOKENIZERS, SUBWORDS):
         raise InputError(f"tokenizer is {tokenizer!r}, expected one of {', '.join((*TOKENIZERS, SUBWORDS))}")
@@ -190,7 +190,7 @@ def read_code_comments(path: PathLike) -> list[Pair]:
     OSError
         If the file cannot be read.
     ValueError
-        If a line does not have exactly one tab, or is not UTF-8; names file and line.
+        If a line does not have exactly one tab, or is not UTF-8. The error names file and line.
     """
     return list(_code_comments(path))
 
@@ -202,14 +202,14 @@ def open_habeas(directory: PathLike, **options: Any) -> ParallelData:
     ----------
     directory : path
     **options
-        Of :class:`ParallelData`.
+        Options of :class:`ParallelData`.
 
     Raises
     ------
     FileNotFoundError
         If one of the three is missing.
     ValueError
-        If one is there twice, gzipped and not.
+        If one exists twice, gzipped and not gzipped.
     OSError, ValueError
         As :func:`read_code_comments`.
     """
@@ -228,7 +228,7 @@ def open_habeas(directory: PathLike, **options: Any) -> ParallelData:
 
 
 def _whole(data: ParallelData) -> ParallelData:
-    """The data, if every file of a split has pairs."""
+    """The data, after a check that every split has pairs."""
     for name, split in data.splits.items():
         if not len(split):
             raise InputError(f"{data.name}: the files of the split {name} are empty, expected pairs")
@@ -236,7 +236,7 @@ def _whole(data: ParallelData) -> ParallelData:
 
 
 def read_lines(path: PathLike) -> list[str]:
-    """The lines of a text file in UTF-8, gzipped or not, without their ends.
+    """The lines of a text file in UTF-8, gzipped or not, without line ends.
 
     Raises
     ------
@@ -282,7 +282,7 @@ def _files_by_split(folder: Path, language: str) -> dict[str, Path]:
         raise FileNotFoundError(f"{folder}: found no such folder, expected one of parallel text")
     files: dict[str, Path] = {}
     for ending in (f".{language}", f".{language}.gz"):
-        # not hidden files, such as those that macOS keeps beside others
+        # not hidden files, such as those that macOS creates
         for path in sorted(folder.glob(f"[!.]*{ending}")):
             other = files.setdefault(path.name.removesuffix(ending), path)
             if other != path:

@@ -23,7 +23,7 @@ class PCA:
     ----------
     mean : (D,) float64
     components : (D, K) float64
-        Orthonormal columns by decreasing variance. The entry of largest magnitude of each is positive.
+        Orthonormal columns by decreasing variance. The largest entry in magnitude of each column is positive.
     variances : (K,) float64
     explained : float
         The share of the variance that the components explain.
@@ -54,7 +54,7 @@ class PCA:
 
     @classmethod
     def fit_chunks(cls, read: Callable[[], Iterable[np.ndarray]], dims: int) -> PCA:
-        """Fit ``dims`` components to features that ``read()`` yields (n, D) at a time, twice.
+        """Fit ``dims`` components to features that ``read()`` yields in chunks (n, D). It is called twice.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class PCA:
         return cls(mean, components, values[order], float(values[order].sum() / max(values.sum(), 1e-300)))
 
     def projection(self) -> Projection:
-        """The same as one matrix and one vector, for files."""
+        """The same transformation as one matrix and one vector, for files."""
         components = self.components.T
         return Projection(components.astype(np.float32), (-components @ self.mean).astype(np.float32))
 

@@ -1,4 +1,4 @@
-"""Photographs as inputs of a trained captioning model: what it saw of them, and whether it can know them."""
+"""Photographs as inputs of a trained captioning model: their visible part, and whether they are unusual."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rnnlab.data.joint import JointCaptionInputs
 from rnnlab.data.photographs import read_photograph
 from rnnlab.reading import PathLike
 
-_FAR = 3.0  # standard deviations: the root mean square of features unlike those of the training images
+_FAR = 3.0  # root mean square of standardised features above which a photograph is reported as unusual
 
 
 def frame_of(inputs: CaptionInputs | JointCaptionInputs, photograph: PathLike) -> np.ndarray:
@@ -21,7 +21,8 @@ def frame_of(inputs: CaptionInputs | JointCaptionInputs, photograph: PathLike) -
     Parameters
     ----------
     inputs : CaptionInputs or JointCaptionInputs
-        Of a model that attends to regions. Of several encoders of grids, the first one counts.
+        The inputs of a model that attends to regions. If there are several encoders of grids, the first is
+        used.
     photograph : path
     """
     grid = next(encoding for encoding in inputs.encodings.values() if encoding.grid)

@@ -1,8 +1,8 @@
 """Labelled images as sequences of pixels, one number per step, with epochs and batches for the solver.
 
 sequential    the pixels row by row, from the top left
-permuted      in an order that is drawn once from a seed and is the same for all images (Le et al. 2015):
-              neighbours in the image are far apart in the sequence
+permuted      in an order that is drawn once from a seed and is the same for all images (Le et al. 2015), by
+              which neighbours in the image become far apart in the sequence
 
 Images may be reduced first: with ``pool`` P, a step reads the mean of P x P pixels, and a sequence is P**2
 times shorter.
@@ -47,14 +47,14 @@ def pooled(images: np.ndarray, pool: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class PixelInputs:
-    """What new images need before a model can classify them, from the checkpoint alone.
+    """The preprocessing of new images for a classifier, from a checkpoint.
 
     Attributes
     ----------
     white : int
         The byte that becomes 1.0.
     image_shape : (height, width)
-        Before pooling.
+        The shape before pooling.
     permutation : (T,) integers
         The pixel, counted row by row, that is read at each step.
     pool : int
@@ -114,7 +114,7 @@ class PixelData(SplitData[PixelSplit]):
     Parameters
     ----------
     images : mapping of str to (images (N, height, width) uint8, labels (N,) integers)
-        The splits. ``train`` is required; ``val`` serves validation.
+        The splits. ``train`` is required; ``val`` is for validation.
     name : str
         Used in messages.
     num_classes : int
@@ -192,7 +192,7 @@ class PixelData(SplitData[PixelSplit]):
         split : str
         batch_size : int
         rng : Generator, optional
-            Shuffles. Without it the images are in their order.
+            Shuffles the images. Without it they are in their original order.
         """
         N = len(self.split(split))
         order = np.arange(N) if rng is None else rng.permutation(N)

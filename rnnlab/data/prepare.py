@@ -1,4 +1,4 @@
-"""Annotations and features to the course's files, and descriptions of data, for ``rnnlab data``."""
+"""The work of ``rnnlab data``: annotations and features to the course's files, and descriptions of data."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def prepare_annotated(
     annotations, features, min_count
         As in :func:`rnnlab.data.open_annotated`.
     max_words : int
-        Longer captions are cut. The course's captions have 15 words, those of ``open_annotated`` 20.
+        Longer captions are cut. The course's captions have up to 15 words, those of ``open_annotated`` 20.
     out : path
         The folder. Must not exist.
     pca : int, optional
-        Reduce features to this number of principal components, fitted on the training split alone. Without it
+        Reduce features to this number of principal components, fitted on the training split only. Without it
         the features are written unchanged, to the files of features before PCA.
 
     Returns
@@ -49,7 +49,7 @@ def prepare_annotated(
     Raises
     ------
     FileExistsError
-        If ``out`` exists: the files of one set of captions are never mixed with those of another.
+        If ``out`` exists, because files of different sets of captions must not be mixed.
     OSError, KeyError, ValueError
         If a file is missing or invalid, or the folder cannot be written. It is complete or absent.
     """
@@ -100,7 +100,7 @@ def describe(data: CaptionData | ParallelData | PixelData | PathLike) -> str:
     Parameters
     ----------
     data : CaptionData, ParallelData, PixelData or path
-        A path is that of a folder in the course's layout, with features after PCA, before PCA, or local.
+        A path is a folder in the course's layout, with features after PCA, before PCA, or local.
     """
     if isinstance(data, ParallelData | PixelData):
         return data.describe()

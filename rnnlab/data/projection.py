@@ -2,8 +2,8 @@
 
     projected = features components^T + intercept
 
-A file of a projection is HDF5 with ``components`` (K, D) and ``intercept`` (K,), at its root or in the group
-``pca``, where features files have it.
+A file of a projection is HDF5 with ``components`` (K, D) and ``intercept`` (K,), at its root or, as in
+features files, in the group ``pca``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GROUP = "pca"
 
 
 class Projection(NamedTuple):
-    """A projection of D numbers to K."""
+    """A projection from D to K dimensions."""
 
     components: np.ndarray  # (K, D) float32
     intercept: np.ndarray  # (K,) float32
@@ -34,7 +34,7 @@ class Projection(NamedTuple):
         Raises
         ------
         ValueError
-            If they have another D.
+            If the features have another D.
         """
         K, D = self.components.shape
         if features.shape[-1] != D:
@@ -53,11 +53,11 @@ class Projection(NamedTuple):
         return Projection(components.astype(np.float32), intercept.astype(np.float32))
 
     def same_as(self, other: Projection | None) -> bool:
-        """Whether another projection has equal numbers."""
+        """Whether another projection has the same matrix and vector."""
         return other is not None and self.fingerprint() == other.fingerprint()
 
     def fingerprint(self) -> str:
-        """A hash of the numbers."""
+        """A hash of the matrix and the vector."""
         return array_hash(*self)
 
     def write(self, file: h5py.File) -> None:

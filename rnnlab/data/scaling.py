@@ -2,8 +2,8 @@
 
     scaled = (features - mean) / std
 
-Mean and standard deviation are of the training split and are saved with the model, which reads features on
-this scale only.
+The mean and the standard deviation of the training split are saved with the model, because it can only read
+features on this scale.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Scaling(NamedTuple):
 
 
 class FeatureScaling(dict[str, Scaling]):
-    """The scaling of each field: ``features``, and ``global_features`` where the data have them."""
+    """The scaling of each field: ``features``, and ``global_features`` if the data have them."""
 
     def standardise(self, features: Any, source: str = "features") -> Any:
         """Scale new features as those of the training split.
@@ -52,7 +52,7 @@ class FeatureScaling(dict[str, Scaling]):
         ----------
         features : (..., D), or a tuple of (..., D) and (..., G) for a model with global features
         source : str
-            Where they come from, such as the path of a file. Named in errors.
+            The origin of the features, such as the path of a file, for the errors.
 
         Returns
         -------
@@ -61,7 +61,7 @@ class FeatureScaling(dict[str, Scaling]):
         Raises
         ------
         ValueError
-            If D or G differs from the training data's, or an array is missing or superfluous.
+            If D or G differs from the training data's, or there are too few or too many arrays.
         TypeError
             If they are not real numbers.
         """

@@ -20,8 +20,8 @@ from rnnlab.errors import InputError
 
 Words = Sequence[str]
 
-_AT_ONCE = 1 << 14  # sentences whose tokens are joined together
-_COUNTED_AT_ONCE = 1 << 22  # words
+_AT_ONCE = 1 << 14  # sentences whose tokens are joined at once
+_COUNTED_AT_ONCE = 1 << 22  # words that are counted at once
 
 
 class WordNumbers(dict[str, int]):
@@ -59,7 +59,7 @@ class SentenceWriter:
         self._starts.append(len(self._ids))
 
     def sentences(self, words: list[str]) -> Sentences:
-        """The sentences, without a copy; ``words`` has the words by number. No more can be added."""
+        """The sentences, without a copy; ``words`` lists the words by number. No more can be added."""
         return Sentences(words, np.asarray(self._ids, np.int32), np.asarray(self._starts, np.int64))
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class SentenceWriter:
 
 
 class Sentences(Sequence[list[str]]):
-    """Sentences as lists of words, which are made when they are asked for. A slice is a list of them.
+    """Sentences as lists of words, which are created on access. A slice is a list of sentences.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Sentences(Sequence[list[str]]):
 
 
 class TokenRows(Sequence[np.ndarray]):
-    """The tokens of sentences as models read them, made when they are asked for.
+    """The tokens of sentences as models read them, created on access.
 
     A row is (length,) int32: the sentence's tokens and <END>, with ``starts`` <START> before them. A slice is
     a list of rows.

@@ -1,4 +1,4 @@
-"""What data sets of all kinds share: splits by name, and epochs in batches."""
+"""The base class of all data sets: splits by name, and epochs in batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SplitData(Generic[Split]):
     Attributes
     ----------
     name : str
-        For people.
+        The name of the data set, for messages.
     splits : dict of str to split
     """
 

@@ -32,13 +32,13 @@ class CaptionSplit:
     names : tuple of str, num_images long
         File names or addresses, for :func:`rnnlab.data.image_from_url`.
     references : list of list of str, num_images long
-        The sentences of each image as people wrote them: the references of the scores.
+        The original sentences of each image: the references for the scores.
     sources : mapping of str to str
         The file and field from which each field was read, for messages.
     global_features : (num_images, G) array of float or LazyFeatures, optional
-        A global vector of each image, beside local ``features``.
+        A global vector of each image, in addition to local ``features``.
     encodings : mapping of str to ImageEncoding
-        How each field of features was made, where its file records it.
+        How each field of features was made, if its file records it.
 
     Raises
     ------
@@ -186,7 +186,7 @@ class CaptionSplit:
         if len(shape) < 2 or 0 in shape[1:]:
             raise mismatch(where, f"shape {shape}", "(num_images, ..., D), each but the first at least 1")
         if isinstance(features, np.ndarray):
-            with np.errstate(over="ignore"):  # as models read them
+            with np.errstate(over="ignore"):  # models read them in float32
                 values = features.astype(np.float32, copy=False)
             finite = np.isfinite(values).reshape(len(features), -1).all(axis=1)
             if not finite.all():

@@ -1,8 +1,8 @@
 """Subword units: sentences as pieces of words, by sentencepiece (Kudo and Richardson 2018).
 
-The pieces are found by byte-pair encoding (Sennrich, Haddow and Birch 2016): from single characters on, the
-most frequent pair of adjacent pieces becomes a piece, until there are as many as asked for. A piece that
-begins a word has the mark "▁" before it, so that the pieces put together are the sentence again:
+The pieces are found by byte-pair encoding (Sennrich, Haddow and Birch 2016): starting with single characters,
+the most frequent pair of adjacent pieces is merged into a new piece, until there is the requested number. A
+piece that begins a word is marked with "▁", so that the sentence can be restored by joining its pieces:
 
     a didgeridoo .      ▁a ▁di d ger id oo ▁.
 """
@@ -22,8 +22,8 @@ from rnnlab.errors import InputError, NotInstalledError
 SUBWORDS = "sentencepiece"  # the name of the tokenizer, in recipes and checkpoints
 
 _MARK = "▁"  # U+2581, sentencepiece's sign for a space
-_RESERVED = "\u2585"  # of sentencepiece, which would skip a sentence with it
-_LONGEST = 2**30  # bytes of a sentence, the most that sentencepiece takes; its default is 4,192
+_RESERVED = "\u2585"  # reserved by sentencepiece, which would skip a sentence that contains it
+_LONGEST = 2**30  # bytes of a sentence, the maximum of sentencepiece, whose default is 4,192
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Subwords:
         Parameters
         ----------
         sentences : iterable of str
-            Those of the training split, and of no other.
+            The sentences of the training split only.
         vocabulary_size : int
-            The number of pieces. All characters of the sentences are among them, but for U+2585, which
-            sentencepiece reserves. White space of any kind is a space.
+            The number of pieces. They include all characters of the sentences except U+2585, which
+            sentencepiece reserves. White space of any kind is replaced by a space.
 
         Raises
         ------
@@ -66,7 +66,7 @@ class Subwords:
                 model_writer=model,
                 vocab_size=vocabulary_size,
                 model_type="bpe",
-                normalization_rule_name="identity",  # so that the text of the references is kept
+                normalization_rule_name="identity",  # the text of the references must not change
                 character_coverage=1.0,
                 max_sentence_length=_LONGEST,
                 unk_id=0,
@@ -83,14 +83,14 @@ class Subwords:
         return cls(model.getvalue())
 
     def split(self, sentence: str) -> list[str]:
-        """The pieces of a sentence. Characters that are new to the model are pieces too.
+        """The pieces of a sentence. Characters that the model does not know are pieces, too.
 
         Raises
         ------
         ImportError
             If the extra ``subword`` is not installed.
         ValueError
-            If ``model`` is no model of sentencepiece.
+            If ``model`` is not a sentencepiece model.
         """
         return self._processor.encode(_normalised(sentence), out_type=str)
 
@@ -112,7 +112,7 @@ class Subwords:
 
 
 def join_pieces(pieces: Sequence[str]) -> str:
-    """The sentence of its pieces, with one space between words.
+    """The sentence made of these pieces, with one space between words.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def join_pieces(pieces: Sequence[str]) -> str:
 
 
 def _normalised(sentence: str) -> str:
-    """The sentence with composed characters, and with one space for any white space or marks of it."""
+    """The sentence in composed Unicode form, with one space for any sequence of white space or its marks."""
     return " ".join(unicodedata.normalize("NFC", sentence).replace(_MARK, " ").split())
 
 

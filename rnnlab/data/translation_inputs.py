@@ -13,16 +13,16 @@ from rnnlab.data.vocabulary import SPECIAL_WORDS, Vocabulary
 
 @dataclass(frozen=True)
 class TranslationInputs:
-    """What new sentences need before a model can translate them.
+    """The preprocessing of new sentences for a translation model, and the vocabulary of its translations.
 
     Attributes
     ----------
     source_vocabulary, vocabulary : Vocabulary
-        Of the source and of the target.
+        The vocabularies of the source and of the target.
     tokenizer : str
         The name of the tokenizer that split the training sentences, a key of ``TOKENIZERS`` or ``SUBWORDS``.
     source_subwords : Subwords or None
-        What split their sources into pieces of words, where the tokenizer is ``SUBWORDS``.
+        The model that splits sources into pieces of words, if the tokenizer is ``SUBWORDS``.
     """
 
     source_vocabulary: Vocabulary
@@ -45,10 +45,10 @@ class TranslationInputs:
         return TOKENIZERS[self.tokenizer](sentence)
 
     def detokenize(self, words: Sequence[str]) -> str:
-        """The sentence of the words that a model writes."""
+        """The sentence made of the words that a model generates."""
         return detokenize(words, self.tokenizer)
 
     def unknown_words(self, words: Sequence[str]) -> list[str]:
-        """The words that the model reads as <UNK>, each once: unknown ones and, as words, special ones."""
+        """The words that the model reads as <UNK>, each once: unknown words, and text of special words."""
         known = self.source_vocabulary
         return list(dict.fromkeys(word for word in words if word not in known or word in SPECIAL_WORDS))

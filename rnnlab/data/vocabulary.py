@@ -39,13 +39,13 @@ def tokenize(sentence: str) -> list[str]:
 
 
 def has_marks(text: str) -> bool:
-    """Whether a text has characters that combine with the one before them, and are no letters to ``re``."""
+    """Whether a text has combining characters, which ``re`` does not treat as letters."""
     return not text.isascii() and not combining_marks().isdisjoint(text)
 
 
 @functools.cache
 def combining_marks() -> frozenset[str]:
-    """All characters that combine with the one before them: accents, vowel signs."""
+    """All combining characters, such as accents and vowel signs."""
     characters = map(chr, range(sys.maxunicode + 1))
     return frozenset(each for each in characters if unicodedata.category(each).startswith("M"))
 
@@ -56,12 +56,12 @@ def _word_with_marks() -> re.Pattern[str]:
 
 
 class Vocabulary:
-    """The words of a model by token, from 0 on; <NULL>, <START>, <END> and <UNK> are 0 to 3.
+    """The words of a model by token, from 0 on; <NULL>, <START>, <END> and <UNK> are tokens 0 to 3.
 
     Parameters
     ----------
     words : sequence of str
-        All words in the order of their tokens. If they have no special words, these are put in front.
+        All words in the order of their tokens. If they do not include the special words, these are prepended.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Vocabulary:
     Raises
     ------
     ValueError
-        If a word occurs twice, or a special word is not at its place.
+        If a word occurs twice, or a special word is not in its position.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -95,18 +95,18 @@ class Vocabulary:
         Parameters
         ----------
         token_lists : iterable of sequences of str
-            The tokenized sentences of the training split, and of no other.
+            The tokenized sentences of the training split only.
         min_count : int
             A rarer word becomes <UNK>.
         max_size : int, optional
-            The most words, without the special ones.
+            The maximum number of words, without the special ones.
 
         Raises
         ------
         ValueError
             If ``min_count`` or ``max_size`` is below 1.
         TypeError
-            If a sentence is a string: it has to be split into tokens.
+            If a sentence is a string rather than a list of tokens.
         """
         counts: Counter[str] = Counter()
         for tokens in token_lists:

@@ -4,8 +4,8 @@
     word2vec, text      the same after a line with the number of words and the size of a vector; also fastText
     word2vec, binary    the same first line; then for each word: the word, a space, float32 numbers
 
-The format is recognised by the content. Files are read part by part, and only the vectors of the words asked
-for are kept, so that a file may be larger than memory.
+The format is detected from the content. Files are read in parts, and only the vectors of requested words are
+kept, so a file may be larger than memory.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def read_word_vectors(
     path : path
         In text or in word2vec's binary format, gzipped or not.
     words : collection of str
-        The words to look up. Upper and lower case differ.
+        The words to look up, case-sensitively.
     dim : int, optional
         The size that the vectors must have, such as the ``wordvec_dim`` of a model.
 
@@ -116,8 +116,8 @@ def read_word_vectors(
     OSError
         If the file cannot be read.
     ValueError
-        If the vectors have another size; a word is not UTF-8 or a vector does not have as many numbers as the
-        others; the file ends early; a word asked for is there twice, or has a value that is no finite number.
+        If the vectors have another size; a word is not UTF-8; a vector does not have as many numbers as the
+        others; the file ends early; a requested word occurs twice, or has a value that is not finite.
         The message names the file and the line, or in a binary file the number of the vector.
     """
     layout = _layout(path)
@@ -140,7 +140,7 @@ def read_word_vectors(
 
 
 class _Layout(NamedTuple):
-    """What the beginning of a file says."""
+    """The layout of a file, from its beginning."""
 
     binary: bool
     declared: int | None  # the number of vectors; None without a header
@@ -162,11 +162,11 @@ def _layout(path: PathLike) -> _Layout:
             if dim == 0:
                 raise mismatch(f"{path}:1", f"{first[:40]!r}", "a word and its numbers, or word2vec's header")
             return _Layout(False, None, dim)
-        count, dim = (int(digits[:19]) for digits in header.groups())  # 19 digits are too many already
+        count, dim = (int(digits[:19]) for digits in header.groups())  # 19 digits are refused below
         if not (1 <= count < 10**12 and 1 <= dim <= VECTOR_SIZE):
             most = f"at most {VECTOR_SIZE:,} numbers, and at least one of each"
             raise mismatch(f"{path}:1", f"a header of {count:,} vectors of {dim:,} numbers", most)
-        # a vector in text has 2 characters or more for each number
+        # a vector in text form has at least 2 characters per number
         values = stream.read(WORD_BYTES + 2 * dim).partition(b" ")[2][: 2 * dim]
         return _Layout(not _is_text(values), count, dim)
 
@@ -191,13 +191,13 @@ def _text_records(stream: BinaryIO, path: str, layout: _Layout) -> Iterator[_Rec
             line = line.removeprefix(codecs.BOM_UTF8)
         fields = line.count(b" ")
         word = line.rsplit(b" ", dim)[0] if fields > dim else line.split(b" ", 1)[0]
-        # GloVe has a few words with spaces in them, but without numbers after the spaces
+        # GloVe has a few words that contain spaces, but no numbers after these spaces
         if fields < dim or any(not part or _is_number(part) for part in word.split(b" ")[1:]):
             raise mismatch(place, f"{fields} numbers after {_shown(line.split(b' ')[0])}", dim)
         yield place, word, line[len(word) + 1 :]
     if layout.declared not in (None, count):
-        said = f"{layout.declared:,}, as line 1 says"
-        raise mismatch(place, f"the end of the file after {count:,} vectors", said)
+        declared = f"{layout.declared:,}, as line 1 says"
+        raise mismatch(place, f"the end of the file after {count:,} vectors", declared)
 
 
 def _binary_records(stream: BinaryIO, path: str, layout: _Layout) -> Iterator[_Record]:
@@ -266,5 +266,5 @@ def _check_utf8(place: str, word: bytes) -> None:
 
 
 def _shown(text: bytes) -> str:
-    """A part of a file for messages."""
+    """A part of a file, for messages."""
     return repr(text[:40].decode("utf-8", "backslashreplace"))

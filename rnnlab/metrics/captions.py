@@ -26,7 +26,7 @@ from rnnlab.metrics.library import CAPTION_SCORERS
 
 Metric = Literal["BLEU", "ROUGE-L", "CIDEr", "METEOR"]
 
-# The metrics, and the scores that each of them gives.
+# The scores of each metric.
 METRICS: dict[Metric, tuple[str, ...]] = {
     "BLEU": ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"),
     "ROUGE-L": ("ROUGE-L",),

@@ -1,15 +1,15 @@
-"""CIDEr-D of many sentences at once, against references whose n-grams are counted in advance.
+"""CIDEr-D of many sentences at once, against references whose n-grams have been counted beforehand.
 
     g_n(s)     tf-idf vector of the n-grams of a sentence s: count times log(I / images with the n-gram)
     CIDEr-D    10 / 4 sum_n mean over references r of
                exp(-(l_s - l_r)^2 / (2 6^2)) min(g_n(s), g_n(r)) . g_n(r) / (|g_n(s)| |g_n(r)|)
 
 (Vedantam, Zitnick and Parikh 2015, section 5.) The document frequencies are those of all I images. As in the
-implementation of the COCO evaluation, l is the number of bigrams, and an n-gram that is in no reference
-counts as if it were in those of one image.
+implementation of the COCO evaluation, l is the number of bigrams, and an n-gram that is in no reference has a
+document frequency of one image.
 
-Training by rewards scores hundreds of sentences at every step, so all of them are scored by array operations:
-the n-grams of the sentences are joined with those of the references of their images.
+Training with a reward scores hundreds of sentences at every step. All of them are therefore scored by array
+operations: the n-grams of the sentences are joined with those of the references of their images.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.types import Array
 
 ORDERS = 4  # n-grams of 1 to 4 words
-SIGMA = 6.0  # of the penalty on the difference in length
+SIGMA = 6.0  # standard deviation of the penalty on the difference in length
 SCALE = 10.0
 
 
 class _Counts(NamedTuple):
     """The distinct n-grams of each of S sentences, sorted by sentence: K entries."""
 
-    ngram: Array  # (K,) its number, at least num_known for an n-gram that is in no reference
+    ngram: Array  # (K,) number of the n-gram, at least num_known if it is in no reference
     count: Array  # (K,) occurrences in the sentence
     first: Array  # (S + 1,) the first entry of each sentence, and K
     sentence: Array  # (K,)
@@ -62,7 +62,7 @@ class CiderD:
     ValueError
         If there are no images, or an image has no references.
     TypeError
-        If tokens are no integers.
+        If tokens are not integers.
     IndexError
         If a token is out of range.
     """
@@ -86,7 +86,7 @@ class CiderD:
         image = np.repeat(np.arange(len(references)), of_image)
         self._orders: list[_Order] = []
         for n, (keys, sentence) in enumerate(self._keys(tokens, lengths), start=1):
-            # all words have a number, so that those of a candidate's tokens need no search
+            # all words have a number, so that numbering the tokens of a candidate needs no search
             known = np.arange(num_words) if n == 1 else np.unique(keys)
             counts = _counted(np.searchsorted(known, keys), sentence, len(lengths), len(known))
             images_with = _images_with(counts, image, len(known))
@@ -115,7 +115,7 @@ class CiderD:
         ValueError
             If the shapes do not fit.
         TypeError
-            If images, lengths or tokens are no integers.
+            If images, lengths or tokens are not integers.
         IndexError
             If an image, a length or a token is out of range.
         """
@@ -129,7 +129,7 @@ class CiderD:
         for name, numbers in (("images", images), ("lengths", lengths)):
             if N and numbers.dtype.kind not in "iu":
                 raise InputTypeError(f"CiderD.scores: {name} have dtype {numbers.dtype}, expected integers")
-        images, lengths = images.astype(np.int64), lengths.astype(np.int64)  # differences of them are signed
+        images, lengths = images.astype(np.int64), lengths.astype(np.int64)  # so that differences are signed
         if N and not (lengths.min() >= 0 and lengths.max() <= candidates.shape[1]):
             raise OutOfRangeError(
                 f"CiderD.scores: lengths are {lengths.min()} to {lengths.max()}, expected 0 to "
@@ -171,7 +171,7 @@ class CiderD:
         """For n = 1, 2 and so on: the keys of all n-grams of concatenated sentences, and their sentences.
 
         A key combines the number of the first n - 1 words and the last word. The (n - 1)-grams of the
-        references must be numbered before the next n is asked for.
+        references must be numbered before the keys of the next n are requested.
         """
         sentence = np.repeat(np.arange(len(lengths)), lengths)
         left = lengths[sentence] - _ranges(np.zeros_like(lengths), lengths)  # tokens up to the end

@@ -60,7 +60,7 @@ def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, num_classes: i
 
 
 def _checked(function: str, labels: np.ndarray, predictions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both as int64: the product with the number of classes may not fit a smaller dtype."""
+    """Both as int64, because the product with the number of classes may overflow a smaller dtype."""
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     if labels.ndim != 1 or not labels.size or labels.shape != predictions.shape:
         raise InputError(

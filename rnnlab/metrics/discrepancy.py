@@ -5,7 +5,7 @@
     d_pw    = 1/N sum_i d(u_i, v_i)                          the mean over pairs, eq. 12
 
 u_i is the last state of the i-th sentence under teacher forcing, v_i that of the sentence that the model
-wrote.
+generated.
 """
 
 from __future__ import annotations
@@ -78,4 +78,4 @@ def _cosine_distances(function: str, u: Array, v: Array) -> Array:
     wrong = np.flatnonzero(~((norms > 0) & np.isfinite(norms)))
     if wrong.size:
         raise InputError(f"{function}: the states of row {wrong[0]} have no angle: one is zero or not finite")
-    return np.maximum(0, 1 - (u * v).sum(axis=1) / norms)  # rounding may leave less than 0
+    return np.maximum(0, 1 - (u * v).sum(axis=1) / norms)  # rounding may give less than 0

@@ -20,12 +20,12 @@ class JavaError(RnnlabError, OSError):
 
 
 def check_java(program: str) -> None:
-    """Check that there is a Java; ``program`` is what needs it.
+    """Check that Java is installed; ``program`` is the program that needs it, for the error.
 
     Raises
     ------
     JavaError
-        If there is none.
+        If it is not.
     """
     if shutil.which("java") is None:
         raise JavaError(f"{program} needs Java, and there is no java on the PATH")
@@ -37,7 +37,7 @@ def meteor(references: dict[int, list[str]], candidates: dict[int, list[str]]) -
     Parameters
     ----------
     references, candidates : dict of int to list of str
-        By image, words separated by one space; one candidate each.
+        The sentences by image, with one space between words; one candidate per image.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def meteor(references: dict[int, list[str]], candidates: dict[int, list[str]]) -
             finally:
                 process.kill()
                 output = process.stderr.read()
-    except (OSError, ValueError) as error:  # a broken pipe, or a line that is no number
+    except (OSError, ValueError) as error:  # a broken pipe, or a line that is not a number
         raise JavaError(f"METEOR's Java process failed: {_last_line(output)}") from error
     finally:
         if scorer.lock.locked():  # after an error; its destructor would wait for it forever

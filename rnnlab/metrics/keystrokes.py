@@ -1,4 +1,4 @@
-"""CS-k: the characters that completion of words saves (Movshovitz-Attias and Cohen 2013).
+"""CS-k: the characters saved by word completion (Movshovitz-Attias and Cohen 2013).
 
 Someone types a comment. Before each word the model ranks the vocabulary, given the source and the true words
 before it. After n typed characters the list of suggestions has the k most probable words that begin with
@@ -11,7 +11,7 @@ them.
 - A word saves nothing if k longer words rank before it even after its last character, or if the vocabulary
   lacks it. Its characters count.
 - Special tokens (<NULL>, <START>, <END>, <UNK>) are never suggested, and are not words of a comment.
-- Of equally probable words the one with the lower token comes first, as in greedy decoding.
+- Among equally probable words, the one with the lower token comes first, as in greedy decoding.
 - Characters are Unicode code points. Spaces between words do not count.
 - A comment without characters has no score and is left out of the mean.
 
@@ -92,7 +92,7 @@ class PrefixIndex:
         self._starts, self._stops = _ranges(shared)
 
     def ahead(self, log_probs: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """The number of suggestions before a word, by the number of typed characters.
+        """The number of suggestions that rank before a word, by the number of typed characters.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class PrefixIndex:
         -------
         (M, D + 1)
             Column n is the number of words with the same first n characters that rank before the word.
-            Prefixes of D characters belong to one word each.
+            A prefix of D characters belongs to one word only.
         """
         own = log_probs[np.arange(len(tokens)), tokens][:, None]
         others = log_probs[:, self.order]
@@ -207,7 +207,7 @@ def saved_characters(
     """The characters (count, most) that lists of 1 to ``most`` suggestions save in ``count`` sentences.
 
     The arguments are those of :func:`keystrokes`. The result for several parts of the predictions is the sum
-    of the results for each.
+    of the results for the parts.
     """
     index = PrefixIndex(vocabulary, special)
     saved = np.zeros((count, most), np.int64)
@@ -278,8 +278,8 @@ def _ranges(shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     starts, stops : (C, D + 1)
-        Entry (i, n) is the range of the words that share the first n characters of word i. It is the word
-        alone if the word has fewer characters, and in the last column.
+        Entry (i, n) is the range of the words that share the first n characters of word i. If the word has
+        fewer characters, and in the last column, it is the word alone.
     """
     C, D = len(shared) + 1, int(shared.max(initial=-1)) + 1
     begins = np.ones((C, D + 1), bool)  # whether another prefix begins at this word

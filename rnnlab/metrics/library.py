@@ -37,7 +37,7 @@ class Library:
             )
 
     def module(self, name: str) -> Any:
-        """Import one of its modules.
+        """Import a module of the library.
 
         Raises
         ------

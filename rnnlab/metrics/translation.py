@@ -4,8 +4,8 @@
 
 p_n is the clipped precision of n-grams over the corpus. c and r are the numbers of words of the candidates
 and of the references closest in length (Papineni et al. 2002; Xia et al. 2017, eq. 12). There is no
-smoothing: where no n-gram of some length is correct, BLEU is 0. Words are compared without further
-tokenisation, unless the sentences are texts, which sacrebleu's tokenizer 13a splits.
+smoothing: if no n-gram of some length is correct, BLEU is 0. Words are compared without further tokenisation,
+unless the sentences are plain text, which sacrebleu's tokenizer 13a splits.
 
 Scores are from 0 to 100, as papers print them. Those of :mod:`rnnlab.metrics.captions` have other scales.
 """
@@ -23,7 +23,7 @@ Words = Sequence[str]
 
 TranslationMetric = Literal["BLEU", "CS-k"]
 
-# The metrics of translations, and the scores that each of them gives. CS-k is in rnnlab.metrics.keystrokes.
+# The scores of each metric of translations. CS-k is in rnnlab.metrics.keystrokes.
 TRANSLATION_METRICS: dict[TranslationMetric, tuple[str, ...]] = {
     "BLEU": ("BLEU", "precision-1", "precision-2", "precision-3", "precision-4", "brevity", "length"),
     "CS-k": ("CS-1", "CS-2", "CS-3", "CS-4", "CS-5"),
@@ -39,7 +39,7 @@ class TranslationScores:
     corpus : dict of str to float
         BLEU; precision-1 to precision-4; brevity, which is 100 BP; and length, which is 100 c / r.
     signature : str
-        The signature of sacrebleu, which identifies the computation and is to be quoted with the score.
+        sacrebleu's signature, which identifies the computation and should be quoted with the score.
     """
 
     corpus: dict[str, float]
@@ -71,7 +71,7 @@ def corpus_bleu(
         If there are no candidates, the lengths differ, or the candidates have different numbers of references
         or none.
     TypeError
-        If a sentence is a string: it has to be split into words.
+        If a sentence is a string rather than a list of words.
     """
     if not candidates:
         raise InputError("corpus_bleu: candidates is empty, expected at least one translation")
@@ -90,7 +90,7 @@ def corpus_bleu(
             raise InputError(
                 f"corpus_bleu: references[{k}] has {len(some)} sentences, expected {most or 'at least 1'}"
             )
-    # force: sacrebleu warns of tokenised sentences otherwise
+    # force=True, because sacrebleu would warn about tokenised sentences
     metric = TRANSLATION_SCORERS.module("metrics").BLEU(tokenize=tokenize, smooth_method="none", force=True)
     streams = [[" ".join(some[number]) for some in references] for number in range(most)]
     score = metric.corpus_score([" ".join(words) for words in candidates], streams)

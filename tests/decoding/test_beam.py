@@ -386,7 +386,10 @@ def test_alignments_belong_to_the_words(seed, num_groups, length_penalty):
         ({"n_best": 4}, "n_best is 4, expected 1 to 3"),
         ({"length_penalty": -0.1}, "length_penalty is -0.1, expected 0 or more"),
         ({"length_penalty": float("nan")}, "length_penalty is nan, expected 0 or more"),
-        ({"length_penalty": 200.0}, "is 200.0, for which the scores of 30 words would be zero"),
+        (
+            {"length_penalty": 200.0},
+            "length_penalty is 200.0, for which the scores of 30 words would be zero",
+        ),
         ({"normalisation": "gnmt"}, "normalisation is 'gnmt', which needs a length_penalty above 0"),
         ({"diversity": 1.0}, "diversity is 1.0, which needs num_groups of at least 2"),
         ({"normalisation": "mean"}, "normalisation is 'mean', expected 'power' or 'gnmt'"),

@@ -1,11 +1,11 @@
 """Features of photographs, by image classifiers in ONNX files.
 
-reading        photographs to pixels: orientation, colours, a limit of the size
+reading        photographs to pixels: orientation, colours, a limit on the size
 preprocessing  pixels to the input of an encoder
-graphs         what an ONNX file says about its input, its pooled vector and its grid
+graphs         the input, the pooled vector and the grid of an ONNX file
 encoding       how features were made, as features files and checkpoints record it
 encoder        photographs to features
-parts          the progress of a long command, which survives a kill
+parts          the saved progress of a long command
 extraction     photographs to a features file
 """
 

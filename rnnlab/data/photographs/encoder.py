@@ -19,7 +19,7 @@ from rnnlab.errors import InputError
 from rnnlab.reading import PathLike, mismatch
 
 BATCH_SIZE = 32  # photographs
-_DEFAULT_SIZE = 224  # of an input that takes any size
+_DEFAULT_SIZE = 224  # pixels, for a network that takes inputs of any size
 _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
@@ -33,13 +33,13 @@ def choose_encoding(
     pixels: str | None = None,
     **preprocessing: Any,
 ) -> ImageEncoding:
-    """The encoding by an ONNX file: its graph decides what is not given.
+    """The encoding by an ONNX file. Settings that are not given are derived from its graph.
 
     Parameters
     ----------
     path : path
     grid : bool
-        Whether to read a grid of regions, instead of one vector of the photograph.
+        Whether to read a grid of regions instead of one vector per photograph.
     layer : str, optional
         The name of the tensor to read. By default the last feature map (grid), or its pool.
     projection : Projection, optional
@@ -81,13 +81,13 @@ class ImageEncoder:
     ----------
     encoding : ImageEncoding
     path : path, optional
-        The ONNX file, if it is not where it was.
+        The ONNX file, if it has been moved.
 
     Attributes
     ----------
     encoding : ImageEncoding
     shape : tuple of int
-        Of the features of a photograph: (D,), or (regions, D) of a grid.
+        The shape of a photograph's features: (D,), or (regions, D) for a grid.
 
     Raises
     ------
@@ -112,7 +112,7 @@ class ImageEncoder:
         if taken.type not in _TYPES:
             raise mismatch(f"{self._where}: input {taken.name}", taken.type, " or ".join(_TYPES))
         self._input, self._type = taken.name, _TYPES[taken.type]
-        self._fixed_size = graph.input_shape[0] if graph.input_shape else None  # of a batch
+        self._fixed_size = graph.input_shape[0] if graph.input_shape else None  # size of a batch
         size = encoding.preprocessing.size
         self.shape = self.encode([Image.new("RGB", (size, size))]).shape[1:]
 
@@ -130,7 +130,7 @@ class ImageEncoder:
         )
         if self.encoding.projection is not None:
             features = self._projected(features, self.encoding.projection)
-        with np.errstate(over="ignore"):  # the readers of features refuse infinity
+        with np.errstate(over="ignore"):  # infinity is refused when features are read
             return features.astype(self.encoding.dtype, order="C").astype(np.float32)
 
     def encode_files(self, paths: Sequence[PathLike]) -> np.ndarray:
@@ -139,20 +139,20 @@ class ImageEncoder:
         Raises
         ------
         OSError
-            If a file is missing or no image.
+            If a file is missing or not an image.
         """
         parts = [paths[start : start + BATCH_SIZE] for start in range(0, len(paths), BATCH_SIZE)]
-        # One photograph is in memory at a time: large ones take hundreds of megabytes.
+        # Only one photograph is in memory at a time, because large ones take hundreds of megabytes.
         return np.concatenate([self.encode(map(read_photograph, part)) for part in parts])
 
     def _run(self, values: np.ndarray) -> np.ndarray:
-        """The layer's values for a batch, which is filled up where the network takes batches of one size."""
+        """The layer's values for a batch. The batch is padded if the network needs a fixed batch size."""
         count = len(values)
         if self._fixed_size is not None:
             values = np.concatenate([values, np.repeat(values[-1:], self._fixed_size - count, axis=0)])
         try:
             (found,) = self._session.run(None, {self._input: values.astype(self._type)})
-        except Exception as error:  # onnxruntime has errors of its own
+        except Exception as error:  # onnxruntime has its own exceptions
             refused = f"a batch {values.shape} that the network refuses ({error})"
             raise mismatch(f"{self._where}: input {self._input}", refused, "its shape") from None
         return self._as_features(found[:count])
@@ -213,7 +213,7 @@ def _fitting_input(graph: Graph) -> dict[str, Any]:
 
 
 def _channels_last(found: np.ndarray) -> np.ndarray:
-    """A feature map (N, D, h, w), or (N, h, w, D) if that is the square one, as (N, h * w, D)."""
+    """A feature map (N, D, h, w), or (N, h, w, D) if only its axes 1 and 2 are equal, as (N, h * w, D)."""
     _, first, second, third = found.shape
     if not (first == second and second != third):
         found = found.transpose(0, 2, 3, 1)

@@ -1,7 +1,7 @@
 """How features were made: the encoder and its settings, as features files and checkpoints record them.
 
-A features file has the attribute ``encoder``, JSON of the settings and of the sha256 of the ONNX file; the
-attribute ``encoder_path``, where that file was; and, if a PCA was applied, the group ``pca`` of
+A features file has the attribute ``encoder``, with the settings and the sha256 of the ONNX file as JSON; the
+attribute ``encoder_path``, the location of that file; and, if a PCA was applied, the group ``pca`` of
 :mod:`rnnlab.data.projection`. A checkpoint has the same under ``preprocessing``.
 """
 
@@ -35,13 +35,13 @@ class ImageEncoding:
     Attributes
     ----------
     path : str
-        Where the ONNX file was. Files are compared by their hash.
+        The original location of the ONNX file. Files are compared by their hash.
     sha256 : str
-        Of the ONNX file, with the files of its external weights if it has any.
+        The hash of the ONNX file, including the files of its external weights if it has any.
     layer : str
         The name of the tensor in the graph that is read.
     grid : bool
-        Whether the features are vectors of regions, or one vector of the image.
+        Whether the features are vectors of regions rather than one vector of the image.
     preprocessing : Preprocessing
     dtype : "float16" or "float32"
         Features are rounded to it.
@@ -65,7 +65,7 @@ class ImageEncoding:
                 raise InputError(f"{name} is {getattr(self, name)!r}, expected a {kind.__name__}")
 
     def settings(self) -> dict[str, Any]:
-        """All fields but ``path`` and ``projection``, as JSON can hold them."""
+        """All fields but ``path`` and ``projection``, as JSON values."""
         fields = asdict(self)
         del fields["path"], fields["projection"]
         return json.loads(json.dumps(fields))
@@ -74,12 +74,12 @@ class ImageEncoding:
     def from_settings(
         cls, settings: Mapping[str, Any], path: str, projection: Projection | None, source: str
     ) -> Self:
-        """The inverse of :meth:`settings`; ``source`` is named in errors.
+        """The inverse of :meth:`settings`; errors name ``source``.
 
         Raises
         ------
         ValueError
-            If a setting is missing, unknown or wrong.
+            If a setting is missing, unknown or invalid.
         """
         try:
             fields = dict(settings)
@@ -89,7 +89,7 @@ class ImageEncoding:
             raise mismatch(source, f"{settings} ({error})", "the settings of an encoder") from None
 
     def same_as(self, other: ImageEncoding | None) -> bool:
-        """Whether another encoding makes the same features, wherever its file is."""
+        """Whether another encoding gives the same features, independent of the location of its file."""
         if other is None or self.settings() != other.settings():
             return False
         if self.projection is None:

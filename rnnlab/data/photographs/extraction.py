@@ -23,22 +23,22 @@ from rnnlab.locks import locked
 from rnnlab.reading import PathLike, check_regular, file_hash, mismatch
 
 SUFFIXES = frozenset(suffix for suffixes in FORMATS.values() for suffix in suffixes)
-PART_SIZE = 256  # photographs whose features a kill can lose
+PART_SIZE = 256  # photographs per part; at most this many are lost if the process is killed
 
 
 @dataclass(frozen=True)
 class Extracted:
-    """What was written.
+    """The result of :func:`extract_features`.
 
     Attributes
     ----------
     count : int
         The number of photographs.
     shape : tuple of int
-        Of the features of each.
+        The shape of each photograph's features.
     encoding : ImageEncoding
     skipped : dict of str to str
-        The photographs that could not be read, and why.
+        The photographs that could not be read, with the reasons.
     explained : float or None
         The share of the variance that a fitted PCA explains.
     """
@@ -51,18 +51,18 @@ class Extracted:
 
 
 def find_photographs(places: Iterable[PathLike]) -> list[Path]:
-    """The photographs in files and folders, with those in folders within them, in the order of their names.
+    """The photographs in files and folders, including subfolders, sorted by name.
 
-    In a folder, a photograph is whatever has a suffix of :data:`~rnnlab.data.photographs.reading.FORMATS` and
-    is no folder. A file that is found twice is taken once.
+    In a folder, a photograph is any file with a suffix of :data:`~rnnlab.data.photographs.reading.FORMATS`. A
+    file that is found twice is used once.
 
     Raises
     ------
     OSError
-        If a place does not exist or is no regular file, or a folder has no photographs.
+        If a place does not exist or is not a regular file, or a folder has no photographs.
     ValueError
-        If two photographs have the same name: features are found by the file's name without its folder. If a
-        name is not UTF-8.
+        If two photographs have the same name, because features are looked up by the file's name without its
+        folder, or if a name is not UTF-8.
     """
     found: list[Path] = []
     for place in map(Path, places):
@@ -107,13 +107,14 @@ def extract_features(
 ) -> Extracted:
     """Write the features of photographs, and how they were made, to an HDF5 file.
 
-    Progress is saved in the folder ``OUT.parts``: after a kill, the same call resumes. Photographs that have
-    changed meanwhile, or are others of the same names, are encoded again. The file is complete or absent.
+    Progress is saved in the folder ``OUT.parts``: if the process is killed, the same call resumes.
+    Photographs that have changed since, or been replaced under the same name, are encoded again. The file is
+    complete or absent.
 
     Parameters
     ----------
     paths : sequence of Path
-        With different names.
+        Their names must differ.
     out : path
         Must not exist.
     encoder : ImageEncoder
@@ -131,8 +132,8 @@ def extract_features(
     InUseError
         If another process writes ``out``.
     ValueError
-        If no photograph can be read, features are not finite, or do not fit the PCA; if the parts are of an
-        interrupted call with other settings, or do not say of which photographs they are.
+        If no photograph can be read; if features are not finite or do not fit the PCA; if the parts are from
+        an interrupted call with other settings, or do not record their photographs.
     """
     out, encoding = Path(out), encoder.encoding
     if out.exists():
@@ -172,14 +173,14 @@ def _encode_missing(
     progress: bool,
     report: Callable[[str], None],
 ) -> tuple[set[Photograph], dict[str, str]]:
-    """Add the features of photographs that no part has.
+    """Add the features of photographs that are in no part.
 
     Returns
     -------
     wanted : set of Photograph
-        Those of ``paths``, which the parts now have.
+        The photographs of ``paths``, which the parts now have.
     skipped : dict of str to str
-        Those that cannot be read, and why.
+        The photographs that cannot be read, with the reasons.
     """
     wanted, skipped = _find_in_parts(paths, parts), {}
     done = {photograph.name for photograph in wanted}
@@ -194,7 +195,8 @@ def _encode_missing(
             values: dict[Photograph, np.ndarray] = {}
             for path in batch:
                 try:
-                    # The hash first: of a file that is written meanwhile it is that of no other content.
+                    # The hash comes first, so that it belongs to no other content if the file changes
+                    # meanwhile.
                     photograph = Photograph(path.name, file_hash(path))
                     values[photograph] = encoder.encoding.preprocessing.values(read_photograph(path))
                 except OSError as error:
@@ -212,13 +214,13 @@ def _encode_missing(
 
 
 def _find_in_parts(paths: Sequence[Path], parts: Parts) -> set[Photograph]:
-    """The photographs that parts have, with the content that the files have now."""
+    """The photographs in the parts whose files still have the same content."""
     known = set(parts.photographs)
     names = {photograph.name for photograph in known}
     found = set()
     for path in paths:
         if path.name in names:
-            with suppress(OSError):  # reported where it is to be encoded
+            with suppress(OSError):  # reported when it is encoded
                 found.add(Photograph(path.name, file_hash(path)))
     return found & known
 
@@ -235,7 +237,7 @@ def _encode(values: dict[Photograph, np.ndarray], encoder: ImageEncoder) -> np.n
 
 
 def _settings_of_parts(encoding: ImageEncoding) -> dict[str, object]:
-    """What the features in the parts depend on."""
+    """The settings on which the features in the parts depend."""
     return encoding.settings() | {"pca": encoding.projection and encoding.projection.fingerprint()}
 
 

@@ -1,8 +1,8 @@
-"""What the graph of an ONNX file says: its input, its pooled vector, its grid, and the pixels that it takes.
+"""The graph of an ONNX file: its input, its pooled vector, its grid, and the scale of its pixels.
 
 A convolutional classifier ends in a pool over the positions of its last feature map. The output of the last
-such pool is the pooled vector, and its input is the grid. A classifier without one, such as VGG or a vision
-transformer, has a pooled vector all the same: the input of its last matrix product.
+such pool is the pooled vector, and its input is the grid. For a classifier without such a pool, such as VGG
+or a vision transformer, the pooled vector is the input of its last matrix product.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _REDUCTIONS = ("ReduceMean", "ReduceMax")
 _WINDOWS = ("AveragePool", "MaxPool")
 _PRODUCTS = ("Gemm", "MatMul")
 _SPATIAL = ({2, 3}, {1, 2})  # the axes of positions: channels first, channels last
-_FORMAL = ("Cast", "Identity", "Transpose", "Reshape")  # nodes that change no value
+_FORMAL = ("Cast", "Identity", "Transpose", "Reshape")  # nodes that do not change values
 _ARITHMETIC = ("Sub", "Add", "Mul", "Div", "BatchNormalization")
 _FLOATS = ("FLOAT", "FLOAT16", "DOUBLE")
-_LISTED = 12  # candidates in a message
+_LISTED = 12  # maximum number of candidates in a message
 
 
 def vision_module(name: str) -> Any:
@@ -53,24 +53,25 @@ class Graph:
     ----------
     path : path
     sha256 : str, optional
-        What :attr:`sha256` must be; compared before weights are read from other files.
+        The expected :attr:`sha256`, which is compared before weights are read from other files.
 
     Attributes
     ----------
     path : str
     sha256 : str
-        Of the file; if its weights are in other files, of all of them in the order of their names.
+        The hash of the file. If its weights are in other files, the hash of all files in the order of their
+        names.
     input : str
         The name of its only input.
     input_shape : tuple of int or None
-        None where the size is not fixed.
+        Without the sizes that are not fixed, which are None.
 
     Raises
     ------
     ImportError
         If onnx is not installed.
     OSError, ValueError
-        If the file is missing, not ONNX or another one, or has another number of inputs than one.
+        If the file is missing, not ONNX or not the expected one, or does not have exactly one input.
     """
 
     def __init__(self, path: PathLike, sha256: str | None = None) -> None:
@@ -89,7 +90,7 @@ class Graph:
             self._model = onnx.shape_inference.infer_shapes(self._model)
         except (OSError, ImportError, InputError):
             raise
-        except Exception as error:  # protobuf and the checks of onnx have errors of their own
+        except Exception as error:  # protobuf and the checks of onnx have their own exceptions
             raise mismatch(self.path, f"what onnx cannot read ({error})", "an ONNX file") from None
         graph = self._model.graph
         self._nodes = list(graph.node)
@@ -208,7 +209,7 @@ class Graph:
 
 
 def _external_files(model: Any, folder: Path) -> list[Path]:
-    """The files that hold weights of a model, sorted by name. They are below the folder of its own file."""
+    """The files with weights of a model, sorted by name. They must be below the folder of its own file."""
     helper = vision_module("onnx.external_data_helper")
     tensors = [tensor for tensor in model.graph.initializer if helper.uses_external_data(tensor)]
     paths = [folder / name for name in sorted({helper.ExternalDataInfo(each).location for each in tensors})]

@@ -1,8 +1,8 @@
-"""The features of a long command, part by part, so that a kill at any moment loses one part at most.
+"""The features of a long command, saved in parts, so that killing the process loses at most one part.
 
-A folder beside the features file has ``encoder.json``, the settings, and ``part-00000.h5`` and so on, each
-with ``features``, ``filenames`` and ``sha256``, of the files of the photographs: another photograph of the
-same name is not in the parts. Every file is complete or absent.
+A folder next to the features file has ``encoder.json``, the settings, and ``part-00000.h5`` and so on, each
+with ``features``, ``filenames`` and ``sha256``. The hashes are those of the photographs' files, so that
+another photograph of the same name is recognised. Every file is complete or absent.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _SETTINGS = "encoder.json"
 
 
 class Photograph(NamedTuple):
-    """A photograph, wherever its file is."""
+    """A photograph, independent of the folder of its file."""
 
-    name: str  # of the file
-    sha256: str  # of its content
+    name: str  # name of the file
+    sha256: str  # hash of its content
 
 
 class Parts:
@@ -40,18 +40,17 @@ class Parts:
     folder : path
         Created if it does not exist.
     settings : dict
-        What the features depend on, as JSON can hold it.
+        The settings on which the features depend, as JSON values.
 
     Attributes
     ----------
     photographs : list of Photograph
-        Those in all parts.
+        The photographs in all parts.
 
     Raises
     ------
     ValueError
-        If the folder has parts that were made with other settings, or do not say of which photographs they
-        are.
+        If the folder has parts that were made with other settings, or do not record their photographs.
     """
 
     def __init__(self, folder: str | os.PathLike[str], settings: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ class Preprocessing:
     crop : "centre" or "none"
         "none" squeezes the whole photograph into the square.
     mean, scale : tuple of three float
-        Of the channels, in the order of ``colours``.
+        The mean and the scale of each channel, in the order of ``colours``.
     colours : "rgb" or "bgr"
     layout : "nchw" or "nhwc"
         The order of the axes of a batch.

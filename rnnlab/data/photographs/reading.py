@@ -1,4 +1,4 @@
-"""Photographs to RGB, upright as their EXIF data say, and of a bounded number of pixels."""
+"""Photographs to RGB, rotated upright according to their EXIF data, with a bounded number of pixels."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from rnnlab.limits import FREE_PIXELS, PIXELS_PER_BYTE
 from rnnlab.reading import PathLike, check_regular, mismatch
 
-# The formats of photographs, and the suffixes of their files. Pillow knows others, of which one, EPS, runs a
-# program.
+# The formats of photographs, and the suffixes of their files. Pillow also reads other formats, one of which,
+# EPS, runs a program.
 FORMATS = {
     "AVIF": (".avif", ".avifs"),
     "BMP": (".bmp",),
@@ -25,10 +25,10 @@ FORMATS = {
     "WEBP": (".webp",),
 }
 
-# The formats that have at most 16 bits, for which Pillow may take its 32-bit mode.
+# The formats with at most 16 bits that Pillow may read in its 32-bit mode.
 _WIDE_FORMATS = ("PNG", "PPM")
 
-_ROWS = 256  # that are converted at once
+_ROWS = 256  # rows that are converted at once
 
 
 def read_photograph(path: PathLike) -> Image.Image:
@@ -39,9 +39,10 @@ def read_photograph(path: PathLike) -> Image.Image:
     FileNotFoundError
         If there is no such file.
     OSError
-        If it is no regular file, not an image of :data:`FORMATS`, damaged, or has more pixels than Pillow's
-        ``Image.MAX_IMAGE_PIXELS`` or than the size of the file allows: a small file may decode to gigabytes.
-        If its pixels are 32-bit integers or floats, of which nothing says which are black and white. The
+        If it is not a regular file or not an image of :data:`FORMATS`, is damaged, or has more pixels than
+        Pillow's ``Image.MAX_IMAGE_PIXELS`` or than the size of the file allows (a small file may decode to
+        gigabytes).
+        If its pixels are 32-bit integers or floats, for which the values of black and white are unknown. The
         message names the file.
     """
     check_regular(path, "an image")
@@ -77,7 +78,7 @@ def decode_photograph(file: IO[bytes]) -> Image.Image:
 
 
 def _check_pixels(image: Image.Image, size: int) -> None:
-    """Refuse an image of too many pixels, of which Pillow only warns up to twice its own limit."""
+    """Refuse an image with too many pixels. Up to twice its own limit, Pillow only warns."""
     width, height = image.size
     most = Image.MAX_IMAGE_PIXELS
     if most is not None and width * height > most:
@@ -94,7 +95,7 @@ def _known_formats() -> list[str]:
 
 
 def _is_wide(image: Image.Image) -> bool:
-    """Whether the pixels have 16 bits; InputError if they are of a mode whose range no file says."""
+    """Whether the pixels have 16 bits; InputError if their mode has no defined range."""
     if image.mode == "F" or (image.mode == "I" and image.format not in _WIDE_FORMATS):
         kind = "floats" if image.mode == "F" else "integers"
         raise mismatch("mode", f"{image.mode}, {kind} of unknown range", "pixels of 8 or 16 bits")
@@ -102,7 +103,7 @@ def _is_wide(image: Image.Image) -> bool:
 
 
 def _to_rgb(image: Image.Image, is_wide: bool) -> Image.Image:
-    """An image of any mode as RGB, a few rows at a time: whole copies would take several times its memory."""
+    """An image of any mode as RGB, converted a few rows at a time, because copies of it need much memory."""
     has_alpha = "A" in image.getbands() or "transparency" in image.info
     if not has_alpha and not is_wide:
         return image.convert("RGB")

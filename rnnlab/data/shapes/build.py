@@ -30,16 +30,16 @@ from rnnlab.data.vocabulary import Vocabulary, tokenize
 from rnnlab.files import atomic_folder
 from rnnlab.reading import PathLike, mismatch
 
-GENERATOR = 1  # raised with every change of the generated data; folders of another version are refused
+GENERATOR = 1  # increased at every change of the generated data; folders of other versions are refused
 SIZES = {"train": 4000, "val": 500, "test": 500}
-PIXELS = 96  # of a picture
+PIXELS = 96  # width and height of a picture
 CELLS = 6  # rows and columns of the grid
 GLOBAL_DIMS, LOCAL_DIMS = 128, 32
 MAX_WORDS = 15
 SCENES_FILE = "scenes.json"
 ORIGIN_FILE = "shapes.json"
 
-_COVERED = 0.1  # an object covers a cell from this share on
+_COVERED = 0.1  # minimum share of a cell that an object must cover
 _CHUNK = 100  # pictures in memory at a time
 
 
@@ -62,8 +62,8 @@ def open_shapes(
     global_features : {"pca"}, optional
         With local features: additionally the vector of each image.
     standardise : bool
-        As in :class:`~rnnlab.data.CaptionData`. Off by default: models learn faster from principal components
-        of one common scale.
+        As in :class:`~rnnlab.data.CaptionData`. Off by default, because models learn faster from principal
+        components with one common scale.
     max_train : int, optional
         As in :class:`~rnnlab.data.CaptionData`.
 
@@ -75,7 +75,7 @@ def open_shapes(
     Raises
     ------
     ValueError
-        If another version of the generator, or another program, made the folder.
+        If the folder was created by another version of the generator, or by another program.
     """
     folder = ensure_shapes(directory)
     return CaptionData.from_course(
@@ -106,7 +106,7 @@ def ensure_shapes(directory: PathLike | None = None) -> Path:
         try:
             write_shapes(folder)
         except OSError:
-            if not folder.exists():  # otherwise another process was faster
+            if not folder.exists():  # otherwise another process has written it meanwhile
                 raise
     _check_origin(folder)
     return folder
@@ -201,7 +201,7 @@ def _make_split(folder: Path, split: str, count: int, rng: np.random.Generator) 
 
 
 def _rounded(values: np.ndarray, steps: int) -> np.ndarray:
-    """``values`` rounded to multiples of 1 / ``steps``: independent of the order of summation in threads."""
+    """``values`` rounded to multiples of 1 / ``steps``, so that the order of summation does not matter."""
     return (np.rint(values * steps) / steps).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Pictures of scenes: signed distances to the outlines, from which edges, shadows and shading follow.
+"""Pictures of scenes: edges, shadows and shading are computed from signed distances to the outlines.
 
 A distance is negative inside an outline and positive outside. A pixel's coverage is its distance clipped to
 one pixel's width, which makes the edges smooth.
@@ -34,7 +34,7 @@ def draw(scene: Scene, pixels: int = 96) -> tuple[np.ndarray, np.ndarray]:
         The visible share of each pixel that each object covers, 0 to 1.
     """
     centres = (np.arange(pixels, dtype=np.float32) + 0.5) / pixels
-    canvas = _background(scene.hue, centres)  # (3, pixels, pixels): long rows are faster than triples
+    canvas = _background(scene.hue, centres)  # (3, pixels, pixels), which is faster with the channels first
     coverage = np.zeros((len(scene.objects), pixels, pixels), np.float32)
     painted = sorted(range(len(scene.objects)), key=lambda index: -scene.objects[index].radius)
     for index in painted:
@@ -68,7 +68,7 @@ def _window(centre: float, radius: float, pixels: int) -> slice:
 
 
 def _shadow(distance: np.ndarray, lift: float, pixels: int) -> np.ndarray:
-    """The darkness of the shadow of an object ``lift`` above the ground: its outline, shifted and blurred."""
+    """The darkness of an object's shadow: its outline, shifted by ``lift``, its height, and blurred."""
     right, down = round(lift * pixels), round(1.6 * lift * pixels)
     moved = np.pad(distance, ((down, 0), (right, 0)), mode="edge")[: len(distance), : distance.shape[1]]
     ramp = np.clip(0.5 - moved / (2.2 * lift), 0, 1)
@@ -83,7 +83,7 @@ def _paint(thing: SceneObject, x: np.ndarray, y: np.ndarray, distance: np.ndarra
 
 
 def _distance(thing: SceneObject, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The signed distance, in widths of the picture, to the outline of ``thing`` centred on the origin."""
+    """The signed distance, in picture widths, to the outline of ``thing`` centred at the origin."""
     scale, cosine, sine = (
         np.float32(1 / thing.radius),
         np.float32(np.cos(thing.angle)),
@@ -127,7 +127,7 @@ def _ring(points: int, radii: tuple[float, ...]) -> np.ndarray:
 
 
 def _polygon(x: np.ndarray, y: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """The signed distance to a closed polygon (count, 2): that to its nearest edge, negative inside."""
+    """The signed distance to a closed polygon (count, 2), which is that to its nearest edge."""
     nearest = np.full_like(x, np.inf)
     inside = np.zeros(x.shape, bool)
     for (ax, ay), (bx, by) in zip(

@@ -1,8 +1,8 @@
-"""Image features of the built-in data from a fixed extractor, in place of a trained network.
+"""Image features of the built-in data from a fixed extractor instead of a trained network.
 
 A picture is split into channels tuned to eighteen hues; the pale background excites none of them. The
-response of a channel is a blob. It is described by its area, its place, its direction from the centre of all
-blobs, and the similarity of its silhouette, shifted and scaled to a common frame, to each of a bank of
+response of a channel is a blob. It is described by its area, its position, its direction from the centre of
+all blobs, and the similarities of its silhouette, shifted and scaled to a common frame, to a bank of
 templates. Global features are the descriptions of all channels. Local features describe, for each cell of a
 grid, the blobs that cover it.
 """
@@ -19,12 +19,12 @@ from rnnlab.data.shapes.scenes import SHAPES, Scene, SceneObject
 
 HUES = 18
 HUE_WIDTH = np.deg2rad(8)  # standard deviation of a channel's tuning
-PIXELS = 48  # of the pictures after downscaling
+PIXELS = 48  # width and height of the pictures after downscaling
 FRAME = 16  # pixels of a silhouette
 FRAME_REACH = 1.0
 ANGLES = (-0.2, -0.1, 0.0, 0.1, 0.2)  # rotations of the templates, in radians
 SHARPNESS = 12.0
-LEAST_AREA = 0.003  # of the picture: half-saturation of a blob's presence
+LEAST_AREA = 0.003  # share of the picture at which the presence of a blob is half-saturated
 
 
 class Blobs(NamedTuple):
@@ -53,7 +53,7 @@ def see(pictures: np.ndarray) -> Blobs:
     away = np.hypot(dx, dy) + 0.04
     place = np.stack([2 * x - 1, 2 * y - 1, dx / away, dy / away], axis=1)
 
-    width = np.sqrt(area / blob.max(axis=(1, 2)))  # like a channel tuned to exactly this hue
+    width = np.sqrt(area / blob.max(axis=(1, 2)))  # as if the channel were tuned to exactly this hue
     alike = resemblance(silhouettes(blob, x, y, width))
     kind = np.concatenate([np.ones((len(area), 1)), 4 * width[:, None], alike], axis=1)
     described = []
@@ -93,7 +93,7 @@ def hue_maps(pictures: np.ndarray) -> np.ndarray:
 
 
 def silhouettes(blob: np.ndarray, x: np.ndarray, y: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """Blobs (P, h, w) shifted to the centre and scaled to one area: (P, FRAME * FRAME), each of norm 1."""
+    """Blobs (P, h, w) centred and scaled to the same area: (P, FRAME * FRAME), each with norm 1."""
     steps = (2 * (np.arange(FRAME) + 0.5) / FRAME - 1).astype(np.float32) * FRAME_REACH
     rows = np.clip((y + steps[:, None] * width).T * PIXELS - 0.5, 0, PIXELS - 1.001)
     columns = np.clip((x + steps[:, None] * width).T * PIXELS - 0.5, 0, PIXELS - 1.001)
@@ -107,7 +107,7 @@ def silhouettes(blob: np.ndarray, x: np.ndarray, y: np.ndarray, width: np.ndarra
 
 
 def resemblance(frames: np.ndarray) -> np.ndarray:
-    """Similarity of silhouettes (P, FRAME * FRAME) to each shape's templates: (P, len(SHAPES)), sums 1."""
+    """Similarities of silhouettes (P, FRAME * FRAME) to templates of shapes: (P, len(SHAPES)), sums 1."""
     distance = 2 - 2 * frames @ _templates().T
     nearest = distance.reshape(len(frames), len(SHAPES), len(ANGLES)).min(axis=2)
     scores = np.exp(
@@ -136,7 +136,7 @@ def _middle(blob: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _shrink(pictures: np.ndarray) -> np.ndarray:
-    """Average squares of pixels to a picture of PIXELS x PIXELS, 0 to 1."""
+    """Downscale to PIXELS x PIXELS by averaging squares of pixels, 0 to 1."""
     side = pictures.shape[1] // PIXELS
     total = np.zeros((len(pictures), PIXELS, PIXELS, 3), np.float32)
     for row in range(side):

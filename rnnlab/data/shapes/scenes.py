@@ -13,7 +13,7 @@ import numpy as np
 
 SHAPES = ("circle", "square", "triangle", "star", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple")
-RADII = {"small": (0.085, 0.11), "large": (0.18, 0.215)}  # approximately, of the circle around a shape
+RADII = {"small": (0.085, 0.11), "large": (0.18, 0.215)}  # approximate radii of the circle around a shape
 SIZES = tuple(RADII)
 DIRECTIONS = {"above": (0, -1), "below": (0, 1), "left": (-1, 0), "right": (1, 0)}
 LAYOUTS = {"one": 0.15, "two": 0.7, "three": 0.15}  # probabilities
@@ -40,11 +40,12 @@ class Scene:
     Attributes
     ----------
     objects : tuple of SceneObject
-        Two objects are in the order figure, ground: the figure is the smaller one, of equals the upper or
-        left one. Three objects are ordered from left to right or downwards.
+        Two objects are in the order figure, ground. The figure is the smaller one or, if both have the same
+        size, the upper or left one. Three objects are ordered from left to right or from top to bottom.
     relation : str
-        Of two objects: the place of the figure relative to the ground: above, below, left, right, inside. Of
-        three: row or column. Of one: its place in the picture, such as ``top left`` or ``middle``.
+        For two objects, the position of the figure relative to the ground: above, below, left, right or
+        inside. For three, row or column. For one, its position in the picture, such as ``top left`` or
+        ``middle``.
     hue : float
         The hue of the background, 0 to 1.
     """
@@ -54,7 +55,7 @@ class Scene:
     hue: float
 
     def as_dict(self) -> dict[str, Any]:
-        """A dict that JSON can hold."""
+        """The scene as a dict of JSON values."""
         return asdict(self)
 
 
