@@ -2,7 +2,7 @@
 
 Each package uses only the packages above it in this list:
 
-:mod:`rnnlab.plain`      every layer from its equations, in NumPy loops: read this to understand a layer
+:mod:`rnnlab.plain`      every layer written from its equations, in NumPy loops, for reading
 :mod:`rnnlab.ops`        array primitives in NumPy, numba and CUDA
 :mod:`rnnlab.layers`     forward/backward pairs: recurrent cells, attention, embedding, losses
 :mod:`rnnlab.decoding`   greedy decoding, sampling and beam search over a model's step function
@@ -11,7 +11,7 @@ Each package uses only the packages above it in this list:
 :mod:`rnnlab.metrics`    scores
 :mod:`rnnlab.training`   solver, update rules, schedules, checkpoints
 :mod:`rnnlab.recipes`    experiments as TOML files
-:mod:`rnnlab.tasks`      what the three tasks do differently
+:mod:`rnnlab.tasks`      the differences between the three tasks
 :mod:`rnnlab.runs`       a recipe's data, model and solver, and its run directory
 :mod:`rnnlab.ensembles`  trained models of several runs as one
 :mod:`rnnlab.gradcheck`  numeric gradients, and the check of every layer and model

@@ -9,7 +9,7 @@ _FORMAT = warnings.formatwarning
 
 
 def main() -> int:
-    """Run the command with the arguments of the process; Ctrl-C ends it quietly from the first import on."""
+    """Run the command with the arguments of the process. Ctrl-C ends it quietly, even during imports."""
     try:
         warnings.formatwarning = _formatted
         from rnnlab import cli
@@ -23,7 +23,7 @@ def main() -> int:
 def _formatted(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """A warning as the command shows it: one line, without its place in the source, if the library warns."""
+    """A warning as the command shows it: the library's own warnings are one line without a location."""
     if category is RuntimeWarning and _LIBRARY in Path(filename).parents:
         return f"rnnlab: {message}\n"
     return _FORMAT(message, category, filename, lineno, line)

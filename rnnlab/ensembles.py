@@ -49,7 +49,7 @@ def load_ensemble(
     Returns
     -------
     Run
-        ``directory`` and ``config`` are those of the first, ``members`` are all directories.
+        ``directory`` and ``config`` are those of the first run; ``members`` are all directories.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def load_ensemble(
         If a directory holds no checkpoint.
     ValueError
         If there is no directory, one is given twice, or the runs have different tasks, vocabularies or data.
-        The message names two runs and what differs.
+        The message names two runs and their difference.
     """
     check_average("load_ensemble", average)
     if isinstance(directories, str | os.PathLike):

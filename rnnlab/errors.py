@@ -1,7 +1,7 @@
-"""The errors of rnnlab, for what its user can mend.
+"""The errors of rnnlab, for problems that the user can fix.
 
-Each is also an error of Python, so that ``except ValueError`` works as usual. What the system reports is an
-OSError, such as a missing file, or a MemoryError. Any other error is a bug.
+Each is also one of Python's errors, so that ``except ValueError`` works as usual. Problems that the system
+reports, such as a missing file, are an OSError or a MemoryError. Any other error is a bug.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ class RnnlabError(Exception):
     """The base class: wrong input, a missing package, or a run that cannot continue."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """For copies in other processes, whatever the arguments of a subclass are."""
+        """Make copies in other processes work, independent of a subclass's arguments."""
         return _copy, (type(self), self.args), vars(self)
 
 
@@ -22,15 +22,15 @@ def _copy(kind: type[RnnlabError], arguments: tuple[object, ...]) -> RnnlabError
 
 
 class InputError(RnnlabError, ValueError):
-    """An argument, an option or a file has a value or a shape that is not what was expected."""
+    """An argument, an option or a file has an unexpected value or shape."""
 
 
 class InputTypeError(RnnlabError, TypeError):
-    """An argument has a type, or an object lacks a method, that was expected."""
+    """An argument has an unexpected type, or an object lacks an expected method."""
 
 
 class MissingDataError(InputError, KeyError):
-    """A file, a data set or a model has no field, split, image or parameter of a name."""
+    """A file, a data set or a model has no field, split, image or parameter with this name."""
 
     def __str__(self) -> str:
         return str(self.args[0])  # a KeyError shows the quoted message
@@ -41,4 +41,4 @@ class OutOfRangeError(RnnlabError, IndexError):
 
 
 class NotInstalledError(RnnlabError, ImportError):
-    """A package, a device or a program is needed and missing. The message says how to install it."""
+    """A required package, device or program is missing. The message says how to install it."""

@@ -1,7 +1,7 @@
-"""Files that are whole or absent: written to a temporary file, flushed to the disk, then renamed.
+"""Atomic writing: files are written under a temporary name, flushed to the disk, then renamed.
 
 Folders of files that belong together are written in the same way. Commands that write after minutes of work
-check first that they can.
+check beforehand that they can write.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import numpy as np
 from rnnlab.errors import RnnlabError
 
 _SPECIAL = "it is a device or a pipe, expected a file"
-_OPENS_FOLDERS = os.name != "nt"  # Windows does not, and flushes no file that is opened to be read
-_UMASK = threading.Lock()  # it can only be read by setting it, for all threads
+_OPENS_FOLDERS = os.name != "nt"  # Windows does not, and cannot flush a file that is opened for reading
+_UMASK = threading.Lock()  # the umask can only be read by setting it, which affects all threads
 
 
 class WriteError(RnnlabError, OSError):
-    """A file was not written: the disk is full, read-only or gone. What was there before is there still."""
+    """A file was not written: the disk is full, read-only or gone. A previous file is unchanged."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(f"{path} was not written: {error.strerror or error}")
@@ -36,16 +36,16 @@ class WriteError(RnnlabError, OSError):
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends without an error.
+    """Yield a temporary path next to ``path``; rename it to ``path`` when the block ends without an error.
 
-    The file is flushed to the disk before the rename. A kill at any moment leaves either the previous file or
-    the new one, never a part. On an error the temporary file is removed and ``path`` is not changed. A link
-    stays: the file that it leads to is written.
+    The file is flushed to the disk before the rename. Killing the process at any moment leaves either the
+    complete previous file or the complete new one. On an error the temporary file is removed and ``path`` is
+    not changed. If ``path`` is a link, its target is written.
 
     Raises
     ------
     WriteError
-        If the operating system refuses a part of this, the block raises OSError, or ``path`` is a device or a
+        If the operating system refuses an operation, the block raises OSError, or ``path`` is a device or a
         pipe.
     """
     target = _behind_links(path)
@@ -71,7 +71,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """Yield a new text file in UTF-8, which becomes ``path`` as in :func:`atomic_write`.
 
-    A name of a file that is not UTF-8 is written with the escapes of Python, which JSON reads as the name.
+    File names that are not UTF-8 are written with Python's escapes, from which JSON restores the name.
 
     Raises
     ------
@@ -110,10 +110,10 @@ def atomic_hdf5(
 
 @contextmanager
 def atomic_folder(argument: str, path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary folder beside ``path``; rename it to ``path`` when the block ends without an error.
+    """Yield a temporary folder next to ``path``; rename it to ``path`` when the block ends without an error.
 
-    Files that belong together are there together, or none is. The block writes them by :func:`atomic_write`,
-    which flushes them. On an error the temporary folder is removed; a kill leaves it, under a name that
+    Either all files exist or none does. The block writes them with :func:`atomic_write`, which flushes them.
+    On an error the temporary folder is removed. If the process is killed, it remains, under a name that
     begins with a dot.
 
     Parameters
@@ -121,14 +121,14 @@ def atomic_folder(argument: str, path: str | os.PathLike[str]) -> Iterator[Path]
     argument : str
         The argument of the path, such as ``--out``, for the message.
     path : path
-        Must not exist: two sets of files are never mixed.
+        Must not exist, so that two sets of files are never mixed.
 
     Raises
     ------
     FileExistsError, OSError
         As :func:`check_new_folder`.
     WriteError
-        If the operating system refuses a part of this, or the block raises OSError.
+        If the operating system refuses an operation, or the block raises OSError.
     """
     check_new_folder(argument, path)
     target = Path(path)
@@ -145,7 +145,7 @@ def atomic_folder(argument: str, path: str | os.PathLike[str]) -> Iterator[Path]
 
 
 def finite(value: Any) -> Any:
-    """A value for a JSON file: None stands for the numbers that JSON does not have, NaN and infinity.
+    """A value for a JSON file: NaN and infinity, which JSON cannot represent, become None.
 
     NumPy's numbers become Python's.
     """
@@ -159,9 +159,9 @@ def finite(value: Any) -> Any:
 
 
 class _KeptError(io.FileIO):
-    """A file that keeps the first error of writing, and drops what is written after it.
+    """A file that stores the first error of writing and discards later writes.
 
-    HDF5 crashes the process if it cannot write the rest of a file that it closes.
+    HDF5 crashes the process if it cannot write the rest of a file when closing it.
     """
 
     error: OSError | None = None
@@ -193,13 +193,13 @@ def check_writable(argument: str, path: str | os.PathLike[str], *, is_folder: bo
         The argument of the path, such as ``--out``, for the message.
     path : path
     is_folder : bool
-        Whether the path is that of a folder, in which files will be written.
+        Whether the path is a folder in which files will be written.
 
     Raises
     ------
     OSError
-        If the path is a device or a pipe, or a directory and no folder is meant, or its name is too long, or
-        its folder cannot be read, written or made.
+        If the path is a device or a pipe, is a directory although a file is expected, has a name that is too
+        long, or its folder cannot be read, written or created.
     """
     target = _behind_links(path)
     refused = f"{argument} {path} cannot be written"
@@ -210,13 +210,13 @@ def check_writable(argument: str, path: str | os.PathLike[str], *, is_folder: bo
     if _is_special(target):
         raise OSError(f"{refused}: {_SPECIAL}")
     folder = target.absolute() if is_folder else target.absolute().parent
-    while not os.path.lexists(folder):  # atomic_write makes missing folders
+    while not os.path.lexists(folder):  # atomic_write creates missing folders
         folder = folder.parent
     if not folder.is_dir():
         kind = "a file" if folder.exists() else "a link to nothing"
         raise NotADirectoryError(f"{refused}: {folder} is {kind}, expected a folder")
     try:
-        # not os.access, which allows an administrator file systems that take no files, such as /proc
+        # not os.access, which tells an administrator that even /proc is writable
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -252,12 +252,12 @@ def _behind_links(path: str | os.PathLike[str]) -> Path:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether there is something else than a file or a folder, which a rename would replace."""
+    """Whether the path is something other than a file or a folder, such as a device."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _put(temporary: Path, target: Path, most: int) -> None:
-    """Flush a file or a folder, give it the usual part of the permissions ``most``, and rename it."""
+    """Flush a file or a folder, set its permissions to ``most`` without the umask's, and rename it."""
     _sync(temporary)
     with _UMASK:
         mask = os.umask(0)

@@ -1,9 +1,9 @@
-"""Datasets, groups, attributes and strings of HDF5 files of others.
+"""Datasets, groups, attributes and strings of untrusted HDF5 files.
 
-HDF5 follows links to other files, and reads datasets whose values are in other files. It reserves the memory
+HDF5 follows links to other files, and reads datasets whose values are in other files. It allocates the memory
 that a file declares, and may loop forever on a damaged string of variable length. :func:`find_object` returns
-objects of the file itself, of a size that fits the file. :func:`read_strings` reads strings of fixed length
-by HDF5. It reads the others itself, from the heap of the file.
+only objects of the file itself, whose size is plausible for the file. :func:`read_strings` uses HDF5 for
+strings of fixed length, and reads other strings itself from the heap of the file.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from rnnlab.errors import InputError
 from rnnlab.limits import EXPANSION, FREE_BYTES, STRING_BYTES
 from rnnlab.reading import PathLike, check_regular, mismatch
 
-# What h5py raises for damaged files, of which HDF5 says little.
+# The exceptions of h5py for damaged files; HDF5 does not document them.
 _ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError)
 
-# What a dataset holds of a string of variable length: its place, an item of a collection of the heap.
+# A dataset's entry for a string of variable length: its location, an item of a collection of the heap.
 _REFERENCE = np.dtype([("length", "<u4"), ("address", "<u8"), ("number", "<u4")])
 _COLLECTION = struct.Struct("<4sB3xQ")  # signature, version, size with this header
 _ITEM = struct.Struct("<HHxxxxQ")  # number, count of references, size; padded to 8 bytes
@@ -37,7 +37,7 @@ def open_hdf5(path: PathLike) -> h5py.File:
     Raises
     ------
     FileNotFoundError, OSError
-        If there is no such file, or it is no regular file, not HDF5, or truncated.
+        If there is no such file, or it is not a regular file, not HDF5, or truncated.
     """
     path = os.fspath(path)
     check_regular(path, "an HDF5 file")
@@ -49,7 +49,7 @@ def open_hdf5(path: PathLike) -> h5py.File:
 
 
 def describe_hdf5_error(error: Exception, path: PathLike | None = None) -> str:
-    """What was found where HDF5 raised an error, for a message; ``path`` is the file, if it was opened."""
+    """A description of the content that made HDF5 raise an error; ``path`` is the file that was opened."""
     text = str(error)
     if path is not None and os.path.exists(path) and not os.path.getsize(path):
         return "an empty file"
@@ -69,8 +69,8 @@ def find_object(group: h5py.Group, name: str) -> h5py.Dataset | h5py.Group | Non
         If HDF5 cannot read it.
     ValueError
         If the name is a soft or an external link, or the object is neither a dataset nor a group; if the
-        values of a dataset are in other files, or of a type that NumPy lacks; if a dataset declares more
-        bytes than the file can hold: see :mod:`rnnlab.limits`. The message names file and field.
+        values of a dataset are in other files, or of a type that NumPy lacks; or if a dataset declares more
+        bytes than the file can hold (see :mod:`rnnlab.limits`). The message names file and field.
     """
     found: Any = group
     for step in name.split("/"):
@@ -105,7 +105,7 @@ def names_in(group: h5py.Group) -> list[str]:
         If HDF5 cannot read them.
     """
     try:
-        return [str(name) for name in group]  # h5py gives bytes where a name is not UTF-8
+        return [str(name) for name in group]  # h5py returns bytes if a name is not UTF-8
     except _ERRORS as error:
         raise _unreadable(_place(group), error) from error
 
@@ -144,8 +144,8 @@ def read_strings(dataset: h5py.Dataset) -> tuple[str, ...]:
     OSError
         If HDF5 cannot read it.
     ValueError
-        If it holds no strings, or they are damaged, not UTF-8 or longer than the limit. The message names
-        file, field and row.
+        If it does not hold strings, or they are damaged, not UTF-8 or longer than the limit. The message
+        names file, field and row.
     """
     kind = h5py.check_string_dtype(dataset.dtype)
     if kind is None or dataset.ndim != 1:
@@ -189,7 +189,7 @@ def _unreadable(place: str, error: Exception) -> OSError:
 
 
 def _check_stored(dataset: h5py.Dataset) -> None:
-    """Check that a dataset has its values in its own file, and does not declare far more than are there."""
+    """Check that the values of a dataset are in its own file, and that the declared size is plausible."""
     place = where(dataset)
     try:
         properties = dataset.id.get_create_plist()
@@ -234,7 +234,7 @@ def _heap_strings(dataset: h5py.Dataset) -> list[bytes]:
 
 
 def _references(dataset: h5py.Dataset, file: BinaryIO) -> np.ndarray:
-    """Where the strings of a dataset are in the heap: (length, address, number) for each."""
+    """The locations of a dataset's strings in the heap: (length, address, number) for each."""
     place, count, width = where(dataset), len(dataset), _REFERENCE.itemsize
     properties = dataset.id.get_create_plist()
     filters = [properties.get_filter(k)[0] for k in range(properties.get_nfilters())]
@@ -273,12 +273,12 @@ def _references(dataset: h5py.Dataset, file: BinaryIO) -> np.ndarray:
 class _Heap:
     """The global heap of a file: collections of numbered items.
 
-    HDF5 follows the sizes within a collection without a check. A changed byte can make it loop forever.
+    HDF5 does not check the sizes within a collection, so a changed byte can make it loop forever.
     """
 
     def __init__(self, file: BinaryIO, base: int) -> None:
-        self._file, self._base = file, base  # the address that all others are relative to
-        self._left = self._size = os.fstat(file.fileno()).st_size  # of collections, which do not overlap
+        self._file, self._base = file, base  # all addresses are relative to the base
+        self._left = self._size = os.fstat(file.fileno()).st_size  # bytes left for collections
         self._collections: dict[int, dict[int, bytes]] = {0: {0: b""}}  # no address: never written
 
     def string(self, length: int, address: int, number: int) -> bytes:

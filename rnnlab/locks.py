@@ -1,4 +1,4 @@
-"""Locks of directories: two processes cannot write in one."""
+"""Locks of directories, so that two processes do not write to the same one."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from rnnlab.errors import InputError
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks: nothing is locked there
+except ImportError:  # Windows has no such locks, so nothing is locked there
     fcntl = None  # type: ignore[assignment]
 
 NAME = ".lock"
 
 
 class InUseError(InputError, RuntimeError):
-    """Another process writes in the directory."""
+    """Another process writes to the directory."""
 
 
 @contextmanager
 def locked(directory: Path, refused: str) -> Iterator[None]:
-    """Hold the lock of a directory, which is made if it does not exist.
+    """Hold the lock of a directory, which is created if it does not exist.
 
-    The operating system releases the lock when the process ends, however it ends. The empty file remains.
+    The operating system releases the lock when the process ends, for any reason. The empty file remains.
 
     Parameters
     ----------

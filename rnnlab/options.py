@@ -1,15 +1,15 @@
-"""Options: what an argument may be, written once as its annotation.
+"""Options: the allowed values of an argument, written once as its annotation.
 
 A constructor annotates its arguments with the types of this module. :func:`check_options` checks the values
 against them, and a recipe derives its keys from the same signature (:mod:`rnnlab.recipes.tables`).
 
-    bool, int, float, str              a value of that type; an integer is a float too, a bool is no number
+    bool, int, float, str              a value of that type; an integer is a float too, a bool is not a number
     Literal["a", "b"]                  one of the values
     Annotated[int, Range("[1, inf)")]  a number in the interval
     X | None, X | Y                    either
     list[X], Sequence[X]               a list of X
     dict[str, Any], Mapping[str, Any]  a mapping from strings
-    Annotated[X, Stored(Y)]            Y in recipes and checkpoints, which hold no objects
+    Annotated[X, Stored(Y)]            Y in recipes and checkpoints, which cannot hold objects
 
 Annotations of other kinds, such as arrays and generators, are not options and are not checked here.
 """
@@ -62,7 +62,7 @@ class Range:
     notation : str
         "[" and "]" include the end, "(" and ")" exclude it.
     noun : str, optional
-        What errors call a number of this range, instead of "an integer" or "a number".
+        The name of a number in this range, for errors, instead of "an integer" or "a number".
     """
 
     def __init__(self, notation: str, noun: str | None = None) -> None:
@@ -94,7 +94,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Stored:
-    """The annotation of an argument's form in recipes and checkpoints, where that is another one."""
+    """The annotation of an argument in recipes and checkpoints, if its form there is different."""
 
     annotation: Any
 
@@ -106,7 +106,7 @@ Positive: TypeAlias = Annotated[float, Range("(0, inf)")]
 NotNegative: TypeAlias = Annotated[float, Range("[0, inf)")]
 Probability: TypeAlias = Annotated[float, Range("[0, 1)", "a probability")]
 
-# Choices. Registered names and "package.module:Object" are cell types and update rules too.
+# Choices. Registered names and "package.module:Object" are valid cell types and update rules, too.
 CellType: TypeAlias = Literal["rnn", "lstm", "gru", "simplified_gru"] | str
 UpdateRuleName: TypeAlias = (
     Literal["sgd", "momentum", "rmsprop", "adagrad", "adadelta", "adam", "adamw"] | str
@@ -142,15 +142,15 @@ def check_options(function: str, constructor: Callable[..., Any], values: Mappin
     Parameters
     ----------
     function : str
-        Who checks: errors begin with it.
+        The name of the calling function, for the errors.
     constructor : class or function
     values : mapping of str to any
-        By the names of arguments, in the form that recipes hold.
+        The values by the names of the arguments, in the form of recipes.
 
     Raises
     ------
     ValueError
-        If a value is not what its annotation says; names it.
+        If a value does not match its annotation. The error names the argument.
     """
     annotations = option_annotations(constructor)
     for name, value in values.items():
@@ -159,13 +159,13 @@ def check_options(function: str, constructor: Callable[..., Any], values: Mappin
 
 
 def check_option(function: str, name: str, annotation: Any, value: Any) -> None:
-    """Raise ValueError unless ``value`` is what the annotation says."""
+    """Raise ValueError unless ``value`` matches the annotation."""
     if not accepts(annotation, value):
         raise InputError(f"{function}: {name} is {value!r}, expected {expectation(annotation)}")
 
 
 def accepts(annotation: Any, value: Any) -> bool:
-    """Whether a value is what an annotation says."""
+    """Whether a value matches an annotation."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         return any(accepts(member, value) for member in arguments)
@@ -189,7 +189,7 @@ def accepts(annotation: Any, value: Any) -> bool:
 
 
 def as_plain(value: Any) -> Any:
-    """Convert NumPy's scalars to Python's numbers, and tuples to lists, also within lists and mappings."""
+    """Convert NumPy scalars to Python numbers and tuples to lists, including those in lists and mappings."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
@@ -201,13 +201,13 @@ _NAMES = {bool: "True or False", int: "an integer", float: "a number", str: "a s
 
 
 def expectation(annotation: Any, names: Mapping[Any, str] = _NAMES) -> str:
-    """What an annotation allows, in words.
+    """The values that an annotation allows, in words.
 
     Parameters
     ----------
     annotation : type
     names : mapping of type to str, optional
-        What types are called.
+        The names of types.
     """
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):

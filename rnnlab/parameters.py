@@ -1,7 +1,7 @@
 """Parameters: named arrays that are views of one contiguous buffer.
 
 Because a model's parameters (and its gradients) are one flat array, clipping is one norm, an optimiser step
-is one pass, a sum over machines needs few messages and a checkpoint is one data set with an index.
+is one pass, and a sum over machines needs few messages.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Parameters(MutableMapping[str, Array]):
     Parameters
     ----------
     shapes : mapping of str to tuple of int
-        The name and the shape of each array, in the order in which they lie in the buffer.
+        The name and the shape of each array, in the order of the buffer.
     dtype : dtype
-        Of every array.
+        The dtype of all arrays.
     flat : 1-D array, optional
-        The buffer to make the views of, zeros if left out.
+        The buffer of which the arrays are views. By default it is a new array of zeros.
 
     Attributes
     ----------
@@ -97,12 +97,12 @@ class Parameters(MutableMapping[str, Array]):
         if isinstance(value, type(view)):
             view[...] = value
         else:
-            view.set(value)  # a device's array, by the name that CuPy has for it
+            view.set(value)  # CuPy's method to copy from the host
 
     def __delitem__(self, name: str) -> None:
         raise InputTypeError(f"parameter {name!r} is a view of a shared buffer and cannot be deleted")
 
-    # Mapping would compare the arrays, which have no single answer.
+    # Mapping's __eq__ would compare arrays, which does not give a single truth value.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
@@ -119,7 +119,7 @@ class Parameters(MutableMapping[str, Array]):
     def scope(self, prefix: str) -> Scope:
         """The parameters whose names begin with ``prefix``, by the rest of their names.
 
-        So a layer with fixed parameter names can stand in a model twice.
+        A layer with fixed parameter names can therefore be used several times in a model.
 
         Examples
         --------
@@ -130,7 +130,7 @@ class Parameters(MutableMapping[str, Array]):
         return Scope(self, prefix)
 
     def zeros_like(self) -> Parameters:
-        """Parameters of the same names and shapes, all zero: the place for gradients."""
+        """Parameters with the same names and shapes, all zero, for gradients."""
         return Parameters(self.shapes, self.dtype, flat=_zeros_like(self.flat))
 
     def copy(self) -> Parameters:
@@ -138,26 +138,26 @@ class Parameters(MutableMapping[str, Array]):
         return Parameters(self.shapes, self.dtype, flat=self.flat.copy())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # of copy, deepcopy and pickle: new views of the copied buffer, without on_complete
+        # for copy, deepcopy and pickle: new views of the copied buffer, without on_complete
         return _of_buffer, (self.shapes, self.flat)
 
     def on(self, asarray: Callable[[Array], Array]) -> Parameters:
-        """Parameters in what ``asarray`` makes of the buffer, as on another device.
+        """Parameters over ``asarray(flat)``, for example on another device.
 
-        They share the memory of these where ``asarray`` returns the buffer itself.
+        They share memory with these if ``asarray`` returns the buffer itself.
         """
         return Parameters(self.shapes, self.dtype, flat=asarray(self.flat))
 
     def place(self, name: str) -> slice:
-        """Where the numbers of a parameter lie in :attr:`flat`."""
+        """The slice of :attr:`flat` that holds a parameter."""
         size = self[name].size
         start = self._offsets[list(self.shapes).index(name)]
         return slice(start, start + size)
 
     def complete(self, names: Collection[str]) -> None:
-        """Say that these gradients are complete: nothing reads or writes them until the step is over.
+        """Report that these gradients are complete: the backward pass will not read or write them again.
 
-        A backward pass says so at most once of a name, and in the same order whatever the batch.
+        A backward pass reports each name at most once, and in an order that does not depend on the batch.
         """
         if self.on_complete is not None:
             self.on_complete(names)
@@ -206,12 +206,12 @@ class Scope(Mapping[str, Array]):
 
 
 def distinct(owner: str, *parts: Mapping[str, Shape]) -> Shapes:
-    """The shapes of all parts together. ``owner``, whose parts they are, is named in the error.
+    """The shapes of all parts together; the error names ``owner``, the model that has the parts.
 
     Raises
     ------
     ValueError
-        If two parts have a parameter of one name, as a cell of one's own and a model may.
+        If two parts have a parameter of the same name, for example a custom cell and the model.
     """
     shapes: Shapes = {}
     for part in parts:
@@ -225,7 +225,7 @@ def distinct(owner: str, *parts: Mapping[str, Shape]) -> Shapes:
 
 
 def scoped(prefix: str, shapes: Mapping[str, Shape]) -> Shapes:
-    """Shapes with a prefix before their names: those that :meth:`Parameters.scope` of it finds."""
+    """Shapes whose names get a prefix, so that :meth:`Parameters.scope` of the prefix finds them."""
     return {prefix + name: shape for name, shape in shapes.items()}
 
 
@@ -234,6 +234,6 @@ def _of_buffer(shapes: Mapping[str, Shape], flat: Array) -> Parameters:
 
 
 def _zeros_like(array: Array) -> Array:
-    zeros = array.copy()  # whatever library it is of
+    zeros = array.copy()  # works in every library
     zeros[...] = 0
     return zeros

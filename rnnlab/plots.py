@@ -1,7 +1,7 @@
 """Pictures: losses, gradients, images with captions, attention over images and sentences, maps of states.
 
-Every function returns a matplotlib Figure on the Agg canvas. A notebook shows it, :func:`save` writes it. The
-state of pyplot is not used, so that the functions work in threads and without a display.
+Every function returns a matplotlib Figure on the Agg canvas. A notebook displays it, and :func:`save` writes
+it. The functions do not use the state of pyplot, so they work in threads and without a display.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _LABELS = {
     "val_accuracy": "validation accuracy",
 }
 _BLUE, _ORANGE, _GREY, _INK = "#2a6f97", "#d1603d", "#9aa5ad", "#2b2d33"
-_BINS = 1000  # of a long line, more than a picture has columns for it
-_COLORS = (_BLUE, _ORANGE, "#5b8c5a", "#8a5a9e", "#b08d3c")  # of several models
+_BINS = 1000  # bins of a long line, more than a picture has columns of pixels
+_COLORS = (_BLUE, _ORANGE, "#5b8c5a", "#8a5a9e", "#b08d3c")  # for several models
 
 
 def loss_curve(
@@ -44,7 +44,7 @@ def loss_curve(
 ) -> Figure:
     """The training loss of every iteration and the validation loss of every epoch, on one pair of axes.
 
-    Of self-critical training the mean rewards of an epoch are drawn instead of its loss.
+    For self-critical training, the mean rewards of each epoch are drawn instead of the loss.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def gradient_statistics(
     iterations : sequence of K int
         In increasing order.
     norms : mapping of str to sequence of K float
-        By parameter.
+        The norms by parameter.
     histograms : mapping of str to sequence of K (B,) arrays
         The number of elements in each bin, by parameter.
     edges : (B + 1,)
@@ -143,13 +143,13 @@ def gradient_statistics(
 def gradient_flow(gradients: Mapping[str, Array] | Array, *, title: str | None = None) -> Figure:
     """The norm of the gradient of the loss with respect to the hidden state at each time step.
 
-    The line of a model is the median over its sequences, the band is their range. The y axis is logarithmic.
-    Where the gradient of a sequence is zero, as in padding, the sequence does not count.
+    The line of a model is the median over its sequences, and the band is their range. The y axis is
+    logarithmic. At steps where the gradient of a sequence is zero, as in padding, the sequence is ignored.
 
     Parameters
     ----------
     gradients : (N, T, H), or mapping of str to such arrays
-        What ``loss(..., inputs=True)`` returns as ``hidden``: of one model, or of several by their names. N
+        The array ``hidden`` that ``loss(..., inputs=True)`` returns, of one model, or of several by name. N
         and T may differ.
     title : str, optional
 
@@ -180,7 +180,7 @@ def gradient_flow(gradients: Mapping[str, Array] | Array, *, title: str | None =
 
 
 def losses_per_token(losses: Array, history: Sequence[Mapping[str, float]]) -> tuple[Array, Array]:
-    """The loss of each iteration in the unit of the validation loss, and its place on an axis of epochs.
+    """The loss of each iteration in the unit of the validation loss, and its position on an axis of epochs.
 
     The loss of an iteration may be a mean over examples. It is divided by the number of tokens that an
     example has on average in that epoch.
@@ -194,8 +194,8 @@ def losses_per_token(losses: Array, history: Sequence[Mapping[str, float]]) -> t
     Returns
     -------
     places, losses : (iterations,)
-        The first epoch is from 0 to 1. Iterations of the epoch under way have the length and the number of
-        tokens of the last finished one.
+        The first epoch extends from 0 to 1. For the unfinished epoch, the length and the number of tokens of
+        the last finished one are assumed.
     """
     ends = [0, *(int(row["iteration"]) for row in history)]
     scales = np.array([row["train_loss_per_token"] / (row["train_loss"] or 1.0) for row in history])
@@ -222,7 +222,7 @@ def caption_grid(
     images : sequence of (h, w, 3) uint8 arrays
         Of any sizes.
     captions : sequence of str
-        One per image. Long lines are wrapped; line breaks stay.
+        One per image. Long lines are wrapped; line breaks are kept.
     columns : int
         The number of images in a row.
     colors : sequence of str, or str, optional
@@ -255,9 +255,9 @@ def attention_grid(
     columns: int = 7,
     width: float = 1.25,
 ) -> Figure:
-    """Images in rows, and beside each of them the attention of each word of its caption.
+    """Images in rows, each followed by the attention of each word of its caption.
 
-    A caption of more words than ``columns`` continues in the next row, below its first word.
+    A caption with more words than ``columns`` continues in the next row, below its first word.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def attention_grid(
     weights : sequence of (T, L) arrays
         The attention of each word to the L regions of a square grid, row by row.
     columns : int
-        The most words in a row.
+        The maximum number of words in a row.
     width : float
         The width of a picture in inches.
 
@@ -344,7 +344,7 @@ def alignment_matrix(weights: Array, source: Sequence[str], target: Sequence[str
 
 
 def state_map(teacher_forced: Array, free_running: Array, *, seed: int = 0) -> Figure:
-    """Hidden states in the plane by t-SNE (X. Chen et al. 2018, figure 4). Similar states lie close together.
+    """Hidden states in the plane by t-SNE (X. Chen et al. 2018, figure 4). Similar states are close together.
 
     Parameters
     ----------
@@ -422,7 +422,7 @@ def _draw_per_token(axes: Axes, losses: Array, history: Sequence[Mapping[str, fl
 
 
 def _draw_rewards(axes: Axes, history: Sequence[Mapping[str, float]]) -> None:
-    """The mean rewards of samples and of their baseline, if that is another number."""
+    """The mean rewards of samples and of their baseline, if that is different."""
     for column, label, color in (("reward", "samples", _BLUE), ("baseline_reward", "baseline", _GREY)):
         rewards = {int(row["epoch"]): row.get(column, math.nan) for row in history}
         if column == "reward" or not np.allclose(list(rewards.values()), [row["reward"] for row in history]):
@@ -444,7 +444,7 @@ def _draw_losses(axes: Axes, places: Array, losses: Array, label: str | None = N
 
 
 def _extremes(places: Array, values: Array) -> tuple[Array, Array]:
-    """The least and the largest of every few neighbours: as a picture, the same line with fewer points."""
+    """The minimum and the maximum of every few neighbours, which draw the same line with fewer points."""
     if values.size <= 2 * _BINS:
         return places, values
     first = np.arange(_BINS) * values.size // _BINS
@@ -489,8 +489,8 @@ def _smooth(values: Array) -> Array:
 
 
 def _norms_of_steps(name: str, gradient: Array) -> Array:
-    """The least, the median and the largest norm at each step, (N, T, H) to (3, T); NaN if all are zero."""
-    gradient = np.asarray(gradient, dtype=float)  # squares of small numbers vanish in float32
+    """The minimum, the median and the maximum norm at each step, (N, T, H) to (3, T); NaN if all are zero."""
+    gradient = np.asarray(gradient, dtype=float)  # squares of small numbers underflow in float32
     if gradient.ndim != 3:
         raise InputError(f"gradient_flow: {name} has shape {gradient.shape}, expected (N, T, H)")
     norms = np.linalg.norm(gradient, axis=2)
@@ -505,7 +505,7 @@ def _norms_of_steps(name: str, gradient: Array) -> Array:
 
 
 def _legend(axes: Axes, place: Literal["best", "upper right", "lower right"] = "best") -> Legend:
-    # matplotlib warns of its default place, not of "best" by name, where finding it takes a second
+    # for large data matplotlib warns about its default place, but not about an explicit "best"
     return axes.legend(loc=place, frameon=False, labelcolor=_INK, fontsize=9)
 
 

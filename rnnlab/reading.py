@@ -1,7 +1,7 @@
-"""Reading files of others: regular files alone, and no more of them than the limits.
+"""Reading untrusted files: regular files only, within the limits of :mod:`rnnlab.limits`.
 
-The numbers are in :mod:`rnnlab.limits`. Every error names the file, what was found and what was expected. A
-file may be gzipped: its content decides, not its name.
+Every error names the file, what was found and what was expected. A file may be gzipped, which is recognised
+from its content, not from its name.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def mismatch(where: str, found: object, expected: object) -> ValueError:
 
 
 def check_regular(path: PathLike, expected: str = "a file") -> int:
-    """Check that a path is that of a regular file, and return the file's size in bytes.
+    """Check that a path is a regular file, and return the file's size in bytes.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     OSError
-        If it is a directory, or a device or a pipe, which may never end.
+        If it is a directory, or a device or a pipe, which may have no end.
     """
-    path = os.fspath(path)  # a path with an environment variable that is not set raises its own error
+    path = os.fspath(path)  # an EnvPath whose environment variable is not set raises its own error
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -80,14 +80,14 @@ def read_limited(path: PathLike, most_bytes: int, expected: str) -> bytes:
 
 @contextmanager
 def open_bytes(path: PathLike, expected: str = "a file") -> Iterator[BinaryIO]:
-    """A regular file for reading part by part, decompressed if it is gzipped.
+    """Open a regular file for reading in parts, decompressed if it is gzipped.
 
     Raises
     ------
     OSError
         As :func:`check_regular`, or if the file cannot be read.
     ValueError
-        Where it is read: if it is a damaged gzip file, or decompresses to more than the limit.
+        During reading, if it is a damaged gzip file, or decompresses to more than the limit.
     """
     size = check_regular(path, expected)
     with open(path, "rb") as stream:
@@ -109,7 +109,7 @@ def read_bytes(path: PathLike, expected: str = "a file") -> bytes:
 
 
 def file_hash(*paths: PathLike) -> str:
-    """The sha256 of the contents of regular files, one after another, as they are on the disk.
+    """The sha256 of the concatenated contents of regular files, without decompression.
 
     Raises
     ------
@@ -126,27 +126,28 @@ def file_hash(*paths: PathLike) -> str:
 
 
 def text_lines(path: PathLike, expected: str = "a text file") -> Iterator[str]:
-    """The lines of a text file in UTF-8, gzipped or not, without their ends.
+    """The lines of a text file in UTF-8, gzipped or not, without line ends.
 
     Raises
     ------
     OSError
         As :func:`open_bytes`.
     ValueError
-        As there, or if a line is not UTF-8 or longer than the limit. The message names file and line.
+        As :func:`open_bytes`, or if a line is not UTF-8 or longer than the limit. The message names file and
+        line.
     """
     with open_bytes(path, expected) as stream:
         yield from stream_lines(stream, os.fspath(path))
 
 
 def stream_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """The lines of an open stream in UTF-8, without their ends.
+    """The lines of an open stream in UTF-8, without line ends.
 
     Parameters
     ----------
     stream : binary file
     name : str
-        Of the stream, for messages.
+        The name of the stream, for messages.
 
     Raises
     ------
@@ -176,9 +177,9 @@ def load_json(path: PathLike, expected: str = "a JSON file", most_bytes: int = J
     """
     text: Any = read_limited(path, most_bytes, expected)
     try:
-        text = text.decode("utf-8-sig")  # the bytes are free
+        text = text.decode("utf-8-sig")  # this frees the bytes
         content = json.loads(text)
-        if "\\ud" in text or "\\uD" in text:  # perhaps half a surrogate pair, which is no text
+        if "\\ud" in text or "\\uD" in text:  # maybe an unpaired surrogate, which is not valid text
             json.dumps(content, ensure_ascii=False).encode()
         return content
     except RecursionError:
@@ -192,7 +193,7 @@ def _blocks(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _split_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """The lines of a stream, which end at line feeds alone; a line above the limit is the last."""
+    """The lines of a stream, which end only at line feeds; a line above the limit is the last one."""
     begun = b""
     for block in _blocks(stream):
         *whole, begun = (begun + block).split(b"\n")
@@ -204,7 +205,7 @@ def _split_lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 class _Limited(io.RawIOBase):
-    """A decompressed stream that ends with an error where it becomes too large for its file."""
+    """A decompressed stream that raises an error when it becomes too large for its file."""
 
     def __init__(self, stream: BinaryIO, path: str, size: int) -> None:
         self._stream, self._path, self._size = stream, path, size

@@ -1,4 +1,4 @@
-"""Runs: train what a recipe describes, resume, load, evaluate.
+"""Runs: train a recipe, resume, load, evaluate.
 
 >>> from rnnlab.recipes.recipe import load_config
 >>> config = load_config("shapes")                                   # doctest: +SKIP
@@ -58,13 +58,13 @@ class Run:
     interrupted : bool
         Whether a signal or a callback ended the training.
     stop_reason : str or None
-        Of the callback.
+        The reason that the callback gave.
     signal : Signals or None
         SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1.
     inputs : CaptionInputs, TranslationInputs or PixelInputs
-        What new inputs need, from the checkpoint. None if there is no checkpoint.
+        The preprocessing of new inputs, from the checkpoint. None if there is no checkpoint.
     members : tuple of Path
-        The directories of an ensemble, see :mod:`rnnlab.ensembles`.
+        The directories of an ensemble's runs; see :mod:`rnnlab.ensembles`.
     """
 
     directory: Path
@@ -88,7 +88,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     communicator: Any = None,
 ) -> Run:
-    """Train what a recipe describes, in a new run directory.
+    """Train the model that a recipe describes, in a new run directory.
 
     Stages are trained one after another: the last in the directory itself, the others in its subdirectories
     ``stage1``, ``stage2`` and so on.
@@ -106,10 +106,10 @@ def train(
         Whether to launch each step as a CUDA graph; on a GPU wherever possible if left out: see
         :class:`~rnnlab.training.Solver`.
     callbacks : sequence of Callback
-        Of all stages, in addition to those of the recipe. They are not saved.
+        Callbacks of all stages, in addition to those of the recipe. They are not saved.
     communicator : mpi4py.MPI.Comm, optional
-        The processes that train together, as of :class:`~rnnlab.training.Solver`. All of them read the data
-        and the directory; rank 0 alone writes.
+        The processes that train together, as in :class:`~rnnlab.training.Solver`. All of them read the data
+        and the directory; only rank 0 writes.
 
     Returns
     -------
@@ -124,15 +124,15 @@ def train(
         If the extra of the recipe's scores after every epoch or of its callbacks is not installed, or there
         is no such device.
     JavaError
-        If a score after every epoch needs Java and there is none.
+        If a score after every epoch needs Java and it is missing.
     FileNotFoundError, CheckpointError
-        If the recipe's ``warm_start`` does not exist, or is of a model that does not fit; or if there is no
-        file of its word vectors.
+        If the recipe's ``warm_start`` does not exist, or its model does not fit; or if the file of the word
+        vectors does not exist.
     KeyError
         If the data lack ``evaluation.split``.
     ValueError, TypeError
-        If the model does not fit the data or the recipe's word vectors, or a stage does not fit the model:
-        all stages are checked before the first is trained.
+        If the model does not fit the data or the recipe's word vectors, or a stage does not fit the model.
+        All stages are checked before the first is trained.
     """
     if not isinstance(config, RECIPES):
         raise InputTypeError(f"train: config is {config!r}, expected a recipe, as load_config returns")
@@ -164,7 +164,9 @@ def resume(
     overrides: Sequence[str] = (),
     communicator: Any = None,
 ) -> Run:
-    """Resume a run where it stopped, and train its remaining stages: without changes, bit for bit.
+    """Resume a run where it stopped, and train its remaining stages.
+
+    Without changes, the result is bitwise equal to that of an uninterrupted run.
 
     Parameters
     ----------
@@ -173,7 +175,7 @@ def resume(
     progress : bool
         Show a progress bar instead of lines.
     num_epochs : int, optional
-        The number of epochs in all: see :func:`with_epochs`.
+        The total number of epochs; see :func:`with_epochs`.
     device : str
         "cpu", "gpu" or "gpu:N"; need not be the previous one.
     graphs : bool, optional
@@ -195,15 +197,15 @@ def resume(
     FileNotFoundError
         If there is no run.
     ValueError
-        If the directory is that of a stage, the run already has more epochs, or an override is of a key that
-        cannot change within a run.
+        If the directory is that of a stage, the run already has more epochs, or an override changes a key
+        that is fixed within a run.
     CheckpointError
         If the data are not those that the run began with.
     """
     path = Path(directory)
     check_changeable(overrides)
     under_way = _under_way(path)
-    checkpoint_of(under_way)  # raises the error that says what there is if there is no run
+    checkpoint_of(under_way)  # if there is no run, it raises an error that describes the directory
     last = under_way / "last.h5"
     checkpoint = or_previous(last, load_checkpoint)
     config = _config_of(last, checkpoint, overrides)
@@ -213,7 +215,7 @@ def resume(
     _check_is_whole(path, len(stages))
     directories = [stage.directory(path) for stage in stages]
     if under_way not in directories:
-        raise InputError(f"{under_way} is a run of its own, no stage of one in {path}: resume {under_way}")
+        raise InputError(f"{under_way} is a separate run, not a stage of one in {path}: resume {under_way}")
     left = stages[directories.index(under_way) :]
     changes = changes_within_a_run(overrides, config, left[0])
     if num_epochs is not None and left[0].is_last:
@@ -229,7 +231,7 @@ def resume(
 
 
 def _how(progress: bool, device: str, graphs: bool | None, communicator: Any) -> dict[str, Any]:
-    """The arguments of every solver that no recipe has."""
+    """The arguments of every solver that are not in recipes."""
     ranks = communicator_of(communicator)
     return {
         "progress": progress,
@@ -247,9 +249,9 @@ def _train_stages(
     callbacks: Sequence[Callback],
     changes: Mapping[str, Any],
 ) -> Run:
-    """Train stages, the first from its own last checkpoint, or the checkpoint ``start``, or a new model.
+    """Train stages, the first from its own last checkpoint, from the checkpoint ``start``, or from scratch.
 
-    ``how`` are arguments of every solver, ``changes`` of that of the stage that resumes.
+    ``how`` holds arguments of every solver, ``changes`` those of the solver of the stage that resumes.
     """
     config, data, model = run.config, run.data, None
     common: dict[str, Any] = {
@@ -306,14 +308,14 @@ def _check_how(how: Mapping[str, Any]) -> None:
 
 
 def with_epochs(config: Recipe, num_epochs: int, overrides: Sequence[str] = ()) -> Recipe:
-    """The recipe with this number of epochs in all, of its last stage if it has stages.
+    """The recipe with this total number of epochs; with stages, that of the last stage.
 
     Parameters
     ----------
     config : Config, TranslationConfig or ClassificationConfig
     num_epochs : int
     overrides : sequence of str
-        Those with which the recipe was read.
+        The overrides with which the recipe was read.
 
     Raises
     ------
@@ -331,13 +333,13 @@ def with_epochs(config: Recipe, num_epochs: int, overrides: Sequence[str] = ()) 
 
 
 def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, device: str = "cpu") -> Run:
-    """Open a run directory: its best checkpoint, or the last where there was no validation.
+    """Open a run directory: its best checkpoint, or the last one if there was no validation.
 
     Parameters
     ----------
     directory : path
     with_data : bool
-        Whether to open the data as well. New inputs need the run alone: see :attr:`Run.inputs`.
+        Whether to open the data as well. New inputs need only the run: see :attr:`Run.inputs`.
     device : str
         The device of the model: "cpu", "gpu" or "gpu:N".
 
@@ -346,7 +348,7 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
     FileNotFoundError
         If there is no checkpoint.
     CheckpointError
-        If the data have another vocabulary or another scaling than those that the model was trained on.
+        If the vocabulary or the scaling of the data differs from that of the training data.
     """
     path = Path(directory)
     file = checkpoint_of(path)
@@ -371,7 +373,7 @@ def _start_of(path: Path) -> Path:
 
 
 def _under_way(path: Path) -> Path:
-    """The directory of the stage in which the training of a run is."""
+    """The directory of the stage that a run is training."""
     if (path / "last.h5").exists():
         return path
     begun = [stage for stage in stage_directories(path) if (stage / "last.h5").exists()]
@@ -394,12 +396,12 @@ def _config_of(
 
 
 def open_data_of_run(config: Recipe) -> Any:
-    """The data of a run. The built-in data are not made where a checkpoint says: the folder may be any.
+    """The data of a run. Built-in data are not generated, because a checkpoint may name any folder.
 
     Raises
     ------
     FileNotFoundError
-        If they are the built-in data, and there is no such folder.
+        If they are the built-in data, and their folder does not exist.
     """
     folder = config.data.directory if isinstance(config.data, ShapesData) else None
     if folder is not None and not Path(folder).exists():
@@ -441,19 +443,19 @@ def evaluate(
     split : str, optional
         The recipe's ``evaluation.split`` by default.
     decoding : DecodingConfig, optional
-        Instead of the recipe's, for models that write sentences.
+        Instead of the recipe's, for models that generate sentences.
     evaluation : EvaluationConfig, TranslationEvaluationConfig or ClassificationEvaluationConfig, optional
         Instead of the recipe's.
     communicator : mpi4py.MPI.Comm, optional
-        The processes that share the work, as of :class:`~rnnlab.training.Solver`. All of them return the
+        The processes that share the work, as in :class:`~rnnlab.training.Solver`. All of them return the
         same.
     **options
-        Of the task's method ``evaluate``: ``lexicon`` of translations.
+        Options of the task's method ``evaluate``, such as ``lexicon`` for translations.
 
     Returns
     -------
     Evaluation
-        Of :mod:`rnnlab.tasks.captioning`, :mod:`rnnlab.tasks.translation` or
+        The class is that of :mod:`rnnlab.tasks.captioning`, :mod:`rnnlab.tasks.translation` or
         :mod:`rnnlab.tasks.classification`.
 
     Raises
@@ -514,7 +516,7 @@ def discrepancy(
     KeyError
         If the data have no such split.
     ValueError
-        If the model writes no sentences, or the split is empty.
+        If the model does not generate sentences, or the split is empty.
     """
     config: Any = run.config
     task = task_of(config)

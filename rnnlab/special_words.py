@@ -1,3 +1,3 @@
-"""The words with a meaning of their own, which every vocabulary begins with."""
+"""The special words with which every vocabulary begins."""
 
 SPECIAL_WORDS = ("<NULL>", "<START>", "<END>", "<UNK>")

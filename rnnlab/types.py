@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-# NumPy's ndarray or CuPy's, which share an interface but no base class; mypy checks what is done to neither.
+# A NumPy or CuPy array. The two share an interface but no base class, so mypy does not check their use.
 Array: TypeAlias = Any
-Params: TypeAlias = Mapping[str, Array]  # by name
+Params: TypeAlias = Mapping[str, Array]  # parameters by name
 Shape: TypeAlias = tuple[int, ...]
 Shapes: TypeAlias = dict[str, Shape]
 
-# The arrays of a recurrent state, each (N, H): (h,) of most cells, (h, c) of an LSTM.
+# The arrays of a recurrent state, each (N, H): (h,) for most cells, (h, c) for an LSTM.
 State: TypeAlias = tuple[Array, ...]
 
-Random: TypeAlias = np.random.Generator | None  # draws dropout and zoneout; None is none
+Random: TypeAlias = np.random.Generator | None  # draws dropout and zoneout masks; None means no masks

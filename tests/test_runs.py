@@ -214,7 +214,7 @@ def test_a_folder_of_runs_is_no_run_with_stages(config, tmp_path):
     """A run may have the name of a stage."""
     run = tmp_path / "experiments" / "stage1"
     runs.train(replace(config, training=config.training.with_changes(num_epochs=1)), run, progress=False)
-    with pytest.raises(ValueError, match=f"{run} is a run of its own, no stage of one in .*: resume {run}$"):
+    with pytest.raises(ValueError, match=f"{run} is a separate run, not a stage of one in .*: resume {run}$"):
         runs.resume(run.parent, num_epochs=2)
 
 

@@ -21,7 +21,7 @@ rnnlab course check FOLDER                                 check the files that 
 rnnlab course release DIR                                  write assignments, for nbgrader or Otter
 rnnlab course grade SUBMITTED                              mark the functions of submitted notebooks
 
-Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.
+Each module here holds one command, or two related ones. Its function ``add`` adds their arguments.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     It is 0 for success, 1 if a check failed or a file could not be written, 2 if the input is wrong or
     something is missing, 75 if the time budget of a training run is used up, 130 after Ctrl-C, 143 after
-    SIGTERM, 138 after SIGUSR1, and 141 if nothing reads the output any more.
+    SIGTERM, 138 after SIGUSR1, and 141 if the reader of the output has closed it.
     """
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        # a word that the terminal's encoding does not have is no failure
+        # a word that the terminal cannot encode must not be an error
         sys.stdout.reconfigure(errors="backslashreplace")
     return quiet_when_closed(lambda: _run(arguments))
 
@@ -79,22 +79,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     """Run the command; return its exit status, or raise BrokenPipeError if the output is closed."""
     if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # for cells and rules of the user's, named "module:Object"
+        sys.path.append(os.getcwd())  # for the user's own cells and rules, named "module:Object"
     options, rest = _parser().parse_known_args(arguments)
     lists = [getattr(options, name) for name in ("sentences", "images") if hasattr(options, name)]
     if rest and lists and not any(word.startswith("-") for word in rest):
-        lists[0] += rest  # argparse takes none of them after an option
+        lists[0] += rest  # argparse does not accept them after an option
     elif rest:
         options.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     ranks: Communicator = OneProcess()
     try:
         ranks = options.communicator = find_ranks(options)
-        products_precision()  # a bad RNNLAB_MATMUL is an error before any work is done
+        products_precision()  # an invalid RNNLAB_MATMUL is an error before any work is done
         with rank_0_prints(ranks), products_of(options):
             return options.run(options)
     except KeyboardInterrupt:
         return _failed(options, "interrupted", _INTERRUPTED, ranks)
-    except BrokenPipeError:  # an OSError, but no failure: main ends the command
+    except BrokenPipeError:  # an OSError, but not a failure: main ends the command
         raise
     except _FAILURES as error:
         if options.traceback:
@@ -106,7 +106,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _failed(options: argparse.Namespace, error: object, status: int, ranks: Communicator) -> int:
-    """Show an error and return the exit status; several ranks end here."""
+    """Show an error and return the exit status; with several ranks, end the job."""
     ranks.begin_abort()
     print(f"rnnlab {options.command}: {error}", file=sys.stderr)
     ranks.abort(status)

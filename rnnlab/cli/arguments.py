@@ -16,7 +16,7 @@ from rnnlab.training.run_directory import RUN_FILES, holds_run
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that ``parser`` of its results names: that of the command, not of ``rnnlab``."""
+    """A parser that sets ``parser`` in its results, so that errors show the usage of the command."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -52,13 +52,13 @@ def add_download(parser: argparse.ArgumentParser) -> None:
 
 
 def check_outputs(options: argparse.Namespace, *names: str, inputs: Iterable[str | None] = ()) -> None:
-    """Check, before the work, that the files can be written that these options name.
+    """Check, before the work, that the files named by these options can be written.
 
     Parameters
     ----------
     options : Namespace
     *names : str
-        Of the options.
+        The names of the options.
     inputs : iterable of path or None
         The files that the command reads.
 
@@ -74,9 +74,9 @@ def check_outputs(options: argparse.Namespace, *names: str, inputs: Iterable[str
 
 
 def check_output(argument: str, path: str | os.PathLike[str], inputs: Iterable[str | None] = ()) -> None:
-    """Check, before the work, that a file can be written, and that it replaces nothing of value.
+    """Check, before the work, that a file can be written, and that it does not replace a valuable file.
 
-    That is a file that the command reads, a file of a run, and an HDF5 file.
+    Valuable files are those that the command reads, those of a run, and HDF5 files.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def _integer(text: str, least: int) -> int:
 
 
 def show_help(parser: argparse.ArgumentParser) -> None:
-    """Let a command that is given alone, without the action that it needs, print its help."""
+    """Make a command print its help if it is called without an action."""
 
     def run(_: argparse.Namespace) -> int:
         parser.print_help()

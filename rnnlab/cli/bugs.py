@@ -1,4 +1,4 @@
-"""What a command says below the traceback of a bug."""
+"""The text that a command prints below the traceback of a bug."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OPENING = "This is a bug of rnnlab, or of a module of yours that it uses."
 
 
 def how_to_report() -> str:
-    """What to send, and the versions."""
+    """Instructions for a bug report, and the versions."""
     versions = [f"rnnlab {rnnlab.__version__}", f"Python {platform.python_version()}"]
     for package in ("numpy", "scipy", "h5py", "numba"):
         try:
@@ -26,6 +26,6 @@ def how_to_report() -> str:
 
 
 def without_reports(lines: Sequence[str]) -> list[str]:
-    """The lines of a log without those of :func:`how_to_report`, which follow the error."""
+    """The lines of a log without those of :func:`how_to_report`."""
     opened = [line.startswith(_OPENING) for line in lines]
     return [line for k, line in enumerate(lines) if not any(opened[max(0, k - 1) : k + 1])]

@@ -28,12 +28,12 @@ from rnnlab.runs import Run
 from rnnlab.tasks.search import decode
 from rnnlab.training.run_directory import holds_run
 
-_DRAWN = 8  # captions whose attention is drawn
-_PICTURED = 100  # images in a picture
+_DRAWN = 8  # maximum number of captions whose attention is drawn
+_PICTURED = 100  # maximum number of images in a picture
 
 
 class _Images(NamedTuple):
-    """What is captioned."""
+    """The images to caption."""
 
     run: Run
     names: Sequence[str]  # at most --max-images
@@ -115,14 +115,14 @@ def _caption(options: argparse.Namespace) -> int:
         attention_picture(
             options.show_attention, shown, captions[:_DRAWN], data, images=frames, download=download
         )
-    # after the files, because it may fail
+    # printed after the files are written, because printing may fail
     print(captions_text(names, captions, data, lists=decoding.n_best > 1))
     return 0
 
 
 def _images(options: argparse.Namespace) -> _Images:
-    """The run, and the names and features of what is wanted."""
-    # the last argument is a split or an image, even if there is a directory of its name
+    """The run, and the names and features of the images to caption."""
+    # the last argument is a split or an image, even if a directory has this name
     directories, wanted = leading_runs(options.run_directory, options.images[:-1])
     wanted.append(options.images[-1])
     check_encoder(options)
@@ -131,10 +131,10 @@ def _images(options: argparse.Namespace) -> _Images:
 
 
 def _kind_of(wanted: Sequence[str], options: argparse.Namespace) -> Literal["features", "files", "data"]:
-    """What is wanted: a file of features, photographs in files, or a split or images of the run's data.
+    """The kind of input: a file of features, photographs in files, or a split or images of the run's data.
 
-    Nothing is opened. A single name without a folder or a suffix may be that of a split, even if there is
-    such a file: it is taken for a photograph if ``--encoder`` is given.
+    Nothing is opened. A single name without a folder or a suffix may be a split, even if there is a file of
+    that name; it is a photograph if ``--encoder`` is given.
     """
     kind: Literal["features", "files", "data"] = "data"
     if len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5")):
@@ -168,11 +168,11 @@ def _of_features_file(
 
 
 def _of_files(directories: Sequence[str], wanted: Sequence[str], options: argparse.Namespace) -> _Images:
-    """Photographs, or images of the run's data of the same names if the encoder is not known."""
+    """Photographs, or the images of these names in the run's data if the encoder is not known."""
     run = _open(directories, options, with_data=False)
     if options.encoder is not None or run.inputs.knows_encoders:
         return _encoded(run, wanted, options)
-    # Opened again, with its data: only the run says whether it knows its encoder.
+    # It is opened again, with its data, because only an opened run knows whether it has its encoder.
     return _of_data(directories, wanted, options)._replace(are_files=True)
 
 
@@ -212,7 +212,7 @@ def _open(directories: Sequence[str], options: argparse.Namespace, *, with_data:
 
 
 def _encoded(run: Run, wanted: Sequence[str], options: argparse.Namespace) -> _Images:
-    """Photographs, by the encoder of the run."""
+    """Photographs, encoded by the encoder of the run."""
     files = tuple(wanted)[: options.first]
     run = with_encoder(run, options)
     features = run.inputs.encode(files)

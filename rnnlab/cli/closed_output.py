@@ -1,4 +1,4 @@
-"""The end of a command when nothing reads its output any more, as in ``rnnlab recipes list | head -1``."""
+"""The end of a command whose output is closed by its reader, as in ``rnnlab recipes list | head -1``."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def quiet_when_closed(command: Callable[[], int]) -> int:
         finally:
             _flush()
     except BrokenPipeError:
-        # The flush at exit succeeds: what is left in the buffer goes nowhere.
+        # the rest of the buffer is discarded, so that the flush at exit succeeds
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED
 
 
 def _flush() -> None:
-    """Flush standard output. Only a broken pipe is an error here: the flush at exit reports any other."""
+    """Flush standard output. Only a broken pipe is an error here; the flush at exit reports others."""
     try:
         print(end="", flush=True)
     except BrokenPipeError:

@@ -38,7 +38,7 @@ def add(actions: Any) -> None:
         "--source",
         type=Path,
         metavar="DIR",
-        help="the notebooks with solutions, ASSIGNMENT/NOTEBOOK.ipynb (the folder source beside SUBMITTED)",
+        help="the notebooks with solutions, ASSIGNMENT/NOTEBOOK.ipynb (the folder source next to SUBMITTED)",
     )
     grade.add_argument("--csv", metavar="FILE", help="write a table with a row for each submission")
     grade.add_argument("--json", metavar="FILE", help="write everything that was found")
@@ -48,7 +48,7 @@ def add(actions: Any) -> None:
         help="write marks into nbgrader's gradebook, and pages for students into the folder feedback",
     )
     grade.add_argument(
-        "--jobs", type=int, metavar="N", help="the most processes (default: the number of cores)"
+        "--jobs", type=int, metavar="N", help="the maximum number of processes (default: that of cores)"
     )
     grade.add_argument(
         "--seconds",

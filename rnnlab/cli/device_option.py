@@ -44,13 +44,13 @@ def add_graphs(parser: argparse.ArgumentParser) -> None:
 
 
 def products_of(options: argparse.Namespace) -> AbstractContextManager[None]:
-    """The precision of products that the option asks for, if the command has it."""
+    """A context with the precision of products that the option sets, if the command has the option."""
     asked: MatmulName | None = getattr(options, "matmul", None)
     return nullcontext() if asked is None else products_in(asked)
 
 
 class ShownProducts(Callback):
-    """Prints how a run computes products, if it asks for another precision than the default."""
+    """Prints the precision of a run's products, if it is not the default."""
 
     def on_start(self, solver: Training) -> None:
         """Print it."""
@@ -59,7 +59,7 @@ class ShownProducts(Callback):
 
 
 def matmul_setting(options: argparse.Namespace) -> list[str]:
-    """The option as a change of a recipe, as of ``--set``, if it is given.
+    """The option as a change of a recipe, in the form of ``--set``, if it is given.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def device_here(options: argparse.Namespace) -> str:
 
 
 def device_words(options: argparse.Namespace) -> str:
-    """The options as the user gave them, for a command that is suggested; empty for the defaults."""
+    """The options as the user gave them, for a suggested command; empty for the defaults."""
     device = "" if options.device == _DEFAULT else f" --device {options.device}"
     return device if options.matmul is None else f"{device} --matmul {options.matmul}"
 

@@ -50,7 +50,7 @@ def _discrepancy(options: argparse.Namespace) -> int:
     found = runs.discrepancy(run, options.split, first=options.first, communicator=ranks)
     if ranks.rank:
         return 0
-    if options.json:  # before the print, which may fail
+    if options.json:  # before printing, which may fail
         write_discrepancy(options.json, run, options.split or run.config.evaluation.split, found)
     if options.picture:
         states_picture(options.picture, found)

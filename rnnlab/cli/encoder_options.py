@@ -16,7 +16,7 @@ _SETTINGS = ("layer", "size", "resize", "crop", "pixels", "mean", "scale", "colo
 
 
 def add_encoder(parser: argparse.ArgumentParser, *, required: bool, defaults: str) -> None:
-    """Add the options of an encoder and its settings; ``defaults`` says what holds without the settings."""
+    """Add the options of an encoder and its settings; ``defaults`` describes the settings' defaults."""
     parser.add_argument(
         "--encoder",
         required=required,
@@ -57,7 +57,7 @@ def check_encoder(options: argparse.Namespace) -> None:
     Raises
     ------
     OSError
-        If the file of ``--encoder`` does not exist, or is no regular file.
+        If the file of ``--encoder`` does not exist, or is not a regular file.
     ValueError
         If a setting is given without ``--encoder``.
     """

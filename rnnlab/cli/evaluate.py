@@ -44,11 +44,10 @@ def add(commands: Any) -> None:
         "--metrics",
         nargs="+",
         choices=list(dict.fromkeys([*METRICS, *TRANSLATION_METRICS])),
-        help="the scores (default: the recipe's); CS-k, keystrokes that completion saves, of translations",
+        help="the scores (default: the recipe's); CS-k is the keystrokes that completion saves, for "
+        "translations",
     )
-    evaluate.add_argument(
-        "--tokenizer", choices=get_args(TokenizerName), help="ptb is that of COCO and needs Java"
-    )
+    evaluate.add_argument("--tokenizer", choices=get_args(TokenizerName), help="ptb is COCO's and needs Java")
     evaluate.add_argument("--lexicon", metavar="FILE", help="replace <UNK> as rnnlab translate does")
     add_search(evaluate, n_best=False)
 
@@ -81,14 +80,14 @@ def _evaluate(options: argparse.Namespace) -> int:
     _check_translates(evaluation, options)
     split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)
-    if options.json and options.communicator.rank == 0:  # before the print, which may fail
+    if options.json and options.communicator.rank == 0:  # before printing, which may fail
         write_scores(options.json, result, run, split)
     print(scores_table(result, run))
     return 0
 
 
 def _check_translates(evaluation: Any, options: argparse.Namespace) -> None:
-    """Check that options of translations are not given where nothing is translated."""
+    """Raise InputError if an option of translations is given but nothing is translated."""
     if not isinstance(evaluation, TranslationEvaluationConfig) or "BLEU" in evaluation.metrics:
         return
     found = [flag_of(key) for key in given_search(options)] + ["--lexicon"] * (options.lexicon is not None)

@@ -15,7 +15,7 @@ from rnnlab.data.photographs import ImageEncoder, choose_encoding, extract_featu
 from rnnlab.data.projection import read_projection
 from rnnlab.errors import InputError
 
-_LISTED = 5  # skipped photographs in the last line; all are reported where they are skipped
+_LISTED = 5  # skipped photographs in the last line; each is also reported when it is skipped
 
 
 def add(commands: Any) -> None:

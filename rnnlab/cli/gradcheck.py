@@ -55,7 +55,7 @@ def _gradcheck(options: argparse.Namespace) -> int:
     # the bar shows the time left, on a terminal only
     with tqdm(total=len(names), unit="case", disable=None, leave=False) as bar:
         for k, row in enumerate(rows):
-            if not k:  # the first case may print that kernels are compiled, which belongs above the table
+            if not k:  # after the first case, which may print above the table that kernels are compiled
                 _print(f"{'layer or model':<{width}}{'error':>7}  check  gradients")
             _print(_line(row, width))
             bar.update()
@@ -73,13 +73,13 @@ def _gradcheck(options: argparse.Namespace) -> int:
 
 
 def _print(line: str) -> None:
-    """Print a line above the bar, at once also where the output is a file or a pipe."""
+    """Print a line above the bar, without buffering even if the output is a file or a pipe."""
     with tqdm.external_write_mode():
         print(line, flush=True)
 
 
 def _line(row: Row, width: int) -> str:
-    """The row's largest error, with the gradient that has it, or with all that are wrong."""
+    """The row's largest error, with the gradient that has it, or with all wrong gradients."""
     verdict, gradients = "ok" if row.passed else "WRONG", ", ".join(row.wrong or [row.worst])
     touched = f"; writes into {', '.join(row.touched)}" if row.touched else ""
     return f"{row.name:<{width}}{row.error:7.1e}  {verdict:<5}  {gradients}{touched}"

@@ -13,8 +13,8 @@ def add_mpi(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mpi",
         action="store_true",
-        help="run on all processes of an MPI job; needed only where the launcher is not recognised (mpirun "
-        "and srun are)",
+        help="run on all processes of an MPI job; needed only if the launcher is not recognised (mpirun and "
+        "srun are)",
     )
     parser.add_argument(
         "--mpi-timeout",
@@ -37,12 +37,12 @@ def find_ranks(options: argparse.Namespace) -> Communicator:
 
 
 def launcher_words(options: argparse.Namespace) -> str:
-    """The launcher of this command's processes, for a command that is suggested; empty for one process."""
+    """The launcher of this command's processes, for a suggested command; empty for one process."""
     size = options.communicator.size
     return "" if size == 1 else f"mpirun -n {size} "
 
 
 def mpi_words(options: argparse.Namespace) -> str:
-    """The options as the user gave them, for a command that is suggested; empty for the defaults."""
+    """The options as the user gave them, for a suggested command; empty for the defaults."""
     timeout = "" if options.mpi_timeout == TIMEOUT else f" --mpi-timeout {options.mpi_timeout:g}"
     return f"{' --mpi' * options.mpi}{timeout}"

@@ -1,4 +1,4 @@
-"""Commands as processes, some of them at a time. A signal to this process ends all of them."""
+"""Commands as processes, several at a time. A signal to this process ends all of them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Task(NamedTuple):
 
 
 class Processes:
-    """Runs tasks, each in a process of its own.
+    """Runs each task in a separate process.
 
-    Ctrl-C, SIGTERM and SIGUSR1 are sent on to all processes, and no further task is started. The processes
-    are in sessions of their own: a terminal would send Ctrl-C to them too, and a second signal ends a
-    training without a checkpoint.
+    Ctrl-C, SIGTERM and SIGUSR1 are forwarded to all processes, and no further task is started. Each process
+    has its own session, because a terminal would otherwise send Ctrl-C to it as well, and a second signal
+    ends a training without a checkpoint.
 
     Parameters
     ----------
     jobs : int
-        The most processes at a time.
+        The maximum number of processes at a time.
     environment : mapping of str to str
         Variables in addition to those of this process.
 
@@ -46,19 +46,20 @@ class Processes:
     def __init__(self, jobs: int, environment: Mapping[str, str]) -> None:
         self._jobs, self._environment = jobs, {**os.environ, **environment}
         self._running: list[subprocess.Popen[bytes]] = []
-        # Held while a process starts: a signal reaches it or prevents it. A second signal may come meanwhile.
+        # Held while a process starts, so that a signal either reaches it or prevents it. A second signal may
+        # arrive meanwhile.
         self._starting = threading.RLock()
         self.received: signal.Signals | None = None
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, int | None]]:
-        """Each task when it ends, with its exit status; None if it was not started.
+        """Yield each task when it ends, with its exit status; None if it was not started.
 
-        It has to be used in the main thread, which receives the signals.
+        It must be called in the main thread, which receives the signals.
 
         Raises
         ------
         OSError
-            If a process cannot be started. Those that run are waited for, and no further one is started.
+            If a process cannot be started. Running processes are waited for, and no further one is started.
         """
         with handled(self._send_on), ThreadPoolExecutor(self._jobs) as pool:
             futures = {pool.submit(self._run, task): task for task in tasks}

@@ -1,4 +1,4 @@
-"""Recipes as arguments: the directory of a run is reported with the command that resumes it."""
+"""Recipes as arguments. If the argument is the directory of a run, the error suggests how to resume it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def read_recipe(recipe: str, overrides: Sequence[str] = ()) -> Recipe:
     Raises
     ------
     FileNotFoundError
-        If it is the directory of a run; suggests ``--resume``.
+        If it is the directory of a run. The error suggests ``--resume``.
     """
     if holds_run(Path(recipe)):
         raise FileNotFoundError(

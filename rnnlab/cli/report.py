@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
         type=natural_number,
         default=40,
         metavar="N",
-        help="the most images or sentences to show (default: 40)",
+        help="the maximum number of images or sentences to show (default: 40)",
     )
     add_scores(report)
 
@@ -51,16 +51,16 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--csv",
         metavar="FILE",
-        help="write a table with a row for each run: what differs between the recipes, epochs, time, scores",
+        help="write a table with a row for each run: differences of the recipes, epochs, time, scores",
     )
 
 
 def add_scores(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is scored, and where."""
+    """Add the options for the split, the number of examples and the device of the scores."""
     add_device(parser)
     add_matmul(parser)
     parser.add_argument(
-        "--split", help="the split to score (default: val, or the recipe's where the data have no val)"
+        "--split", help="the split to score (default: val, or the recipe's if the data have no val)"
     )
     parser.add_argument(
         "--max-images",
@@ -71,7 +71,7 @@ def add_scores(parser: argparse.ArgumentParser) -> None:
         help="score only the first N",
     )
     parser.add_argument(
-        "--no-scores", dest="scores", action="store_false", help="read only what the training has saved"
+        "--no-scores", dest="scores", action="store_false", help="read only the files that training has saved"
     )
 
 
@@ -97,7 +97,7 @@ def _compare(options: argparse.Namespace) -> int:
     records = read_records(options.run_directories)
     check_outputs(options, "csv")
     results = _scored_on_split(records, options)
-    if options.csv:  # before the print, which may fail
+    if options.csv:  # before printing, which may fail
         write_table(options.csv, records, results)
     print(comparison_text(records, results, encoding=sys.stdout.encoding or "ascii"))
     return 0

@@ -57,9 +57,8 @@ def check_attends(run: Run, option: str, source: str) -> None:
 def leading_runs(first: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split positional arguments into the runs and the arguments after them.
 
-    The first argument is a run. So is each of the next ones, up to the first that is not the directory of a
-    run. A directory without a run counts too if its path has several parts; :func:`open_runs` then reports
-    it.
+    The first argument is a run, and so are the next ones up to the first that is not the directory of a run.
+    A directory without a run counts, too, if its path has several parts; :func:`open_runs` then reports it.
     """
     count = next((k for k, text in enumerate(others) if not _is_meant_as_run(text)), len(others))
     return [first, *others[:count]], list(others[count:])
@@ -67,5 +66,5 @@ def leading_runs(first: str, others: Sequence[str]) -> tuple[list[str], list[str
 
 def _is_meant_as_run(text: str) -> bool:
     path = Path(text)
-    # not path.is_dir(), which fails for a sentence that is longer than a file name may be
+    # not path.is_dir(), which fails if a sentence is too long for a file name
     return os.path.isdir(path) and (holds_run(path) or len(path.parts) > 1)

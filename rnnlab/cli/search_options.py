@@ -44,7 +44,7 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
 
 
 def add_beam_search(parser: argparse.ArgumentParser) -> None:
-    """Add the group of arguments for a command that always searches by beam, and has its own list length."""
+    """Add the group of arguments for a command that always uses beam search, without a list length."""
     group = parser.add_argument_group("beam search", "the defaults are those of the recipe")
     _add_beam(group)
     _add_lengths(group)
@@ -90,7 +90,7 @@ def _add_lengths(group: argparse._ArgumentGroup) -> None:
     )
 
 
-_FLAGS = {"beam_size": "beam", "num_groups": "groups"}  # of keys that have other names in a recipe
+_FLAGS = {"beam_size": "beam", "num_groups": "groups"}  # options whose keys have other names in a recipe
 
 
 def flag_of(key: str) -> str:
@@ -105,7 +105,7 @@ def given_search(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> DecodingConfig:
-    """The table [decoding] of the recipe, changed as the command line says.
+    """The table [decoding] of the recipe with the changes of the command line.
 
     Keys of the recipe that have no effect after these changes get their defaults.
     """

@@ -22,7 +22,7 @@ from rnnlab.serving.server import address_of, listen, require_gradio, serve
 from rnnlab.serving.translation import Translator
 
 _LAST_PORT = 65535
-_MB = 2**20  # bytes, as the message of the page counts
+_MB = 2**20  # bytes, as counted in the page's message
 
 
 def add(commands: Any) -> None:
@@ -78,7 +78,7 @@ def _announce(address: str, options: argparse.Namespace) -> None:
 
 
 def _answerer(options: argparse.Namespace) -> Answerer:
-    """The runs, ready to answer: whatever can be wrong with them is found here."""
+    """The runs, ready to answer. All errors of the runs are found here."""
     run, device = open_runs(options.run_directories, options, with_data=False), options.device
     translates = isinstance(run.config, TranslationConfig)
     try:

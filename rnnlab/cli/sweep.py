@@ -45,7 +45,7 @@ class Trial(NamedTuple):
         return self.directory.name
 
     def task(self, options: argparse.Namespace) -> Task:
-        """The command that trains it, or resumes it where it has begun."""
+        """The command that trains the run, or resumes it if it has begun."""
         if holds_run(self.directory):
             words = ["--resume", str(self.directory)]
         else:
@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
         type=positive_integer,
         default=1,
         metavar="N",
-        help="the most runs at a time, which share the processors (default: 1)",
+        help="the maximum number of runs at a time, which share the processors (default: 1)",
     )
     sweep.add_argument(
         "--out", metavar="DIR", help="the folder of the run directories (default: runs/NAME_OF_RECIPE_sweep)"
@@ -172,9 +172,9 @@ def _show(
 ) -> None:
     """Print the scores of the runs that are finished, and the state of all."""
     records = read_records([each.directory for each in plans if states[each.name] == _FINISHED])
-    records = [replace(each, name=each.directory.name) for each in records]  # not that behind a link
+    records = [replace(each, name=each.directory.name) for each in records]  # not of a link's target
     results = scored(records, options)
-    if options.csv:  # before the print, which may fail
+    if options.csv:  # before printing, which may fail
         write_table(options.csv, records, results, [each.key for each in differences(list(plans.values()))])
     print("\n" + states_text(states, records, results, notes=notes))
     if len(options.recipes) > 1 and len(records) > 1:
@@ -184,7 +184,7 @@ def _show(
 
 
 def _words(directories: Sequence[Path]) -> str:
-    """Directories of one folder as words of a shell: a pattern where it matches these alone."""
+    """Directories in one folder as shell arguments: a pattern if it matches only these."""
     folder = directories[0].parent
     if set(directories) == {path for path in folder.iterdir() if not path.name.startswith(".")}:
         return f"{shlex.quote(str(folder))}/*"

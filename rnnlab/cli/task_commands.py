@@ -1,4 +1,4 @@
-"""Which command is for which task."""
+"""The commands for each task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rnnlab.tasks import task_of
 
 Kind = TypeVar("Kind", Config, TranslationConfig, ClassificationConfig)
 
-_OPERANDS = {"caption": " IMAGES", "translate": " SENTENCE"}  # that a command takes after the run
+_OPERANDS = {"caption": " IMAGES", "translate": " SENTENCE"}  # arguments of a command after the run
 
 
 def recipe_of(run: Run, kind: type[Kind]) -> Kind:

@@ -36,9 +36,9 @@ from rnnlab.training import Callback
 from rnnlab.training.callbacks import TimeBudget
 from rnnlab.training.run_directory import holds_run
 
-_SHOWN = 8  # captions or translations
+_SHOWN = 8  # captions or translations shown
 _TIME_IS_OVER = 75  # the exit status EX_TEMPFAIL: run the command again
-AFTER_A_SIGNAL = 128  # plus its number, as shells report it: 130 for Ctrl-C, 143 for SIGTERM
+AFTER_A_SIGNAL = 128  # plus the signal's number, as in shells: 130 for Ctrl-C, 143 for SIGTERM
 
 
 def add(commands: Any) -> None:
@@ -60,7 +60,7 @@ def add(commands: Any) -> None:
     train.add_argument(
         "--epochs",
         type=positive_integer,
-        help="the number of epochs in all; of the last stage, if the recipe has stages",
+        help="the total number of epochs; of the last stage, if the recipe has stages",
     )
     add_device(train)
     add_matmul(train)
@@ -127,7 +127,7 @@ def _changes(options: argparse.Namespace) -> list[str]:
 
 
 def _how(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that new and resumed runs have."""
+    """The options that new and resumed runs have in common."""
     names = ("progress", "device", "graphs", "communicator")
     return {name: getattr(options, name) for name in names}
 

@@ -44,8 +44,8 @@ def add(commands: Any) -> None:
     translate.add_argument(
         "--lexicon",
         metavar="FILE",
-        help="replace <UNK> by the translation of the source word with the most attention, or by that word: "
-        "lines of a source word, a tab, and a target word",
+        help="replace <UNK> by the translation of the source word with the most attention, or by that word. "
+        "Each line of FILE has a source word, a tab and a target word",
     )
     translate.add_argument(
         "--show-attention",
@@ -78,7 +78,7 @@ def _translate(options: argparse.Namespace) -> int:
     if options.sentences and options.file is not None:
         raise InputError("give either sentences or --file")
     ranks, decoding = options.communicator, search_options(config.decoding, options)
-    lines = by_rank_0(ranks, lambda: _lines(options))  # which alone has a standard input
+    lines = by_rank_0(ranks, lambda: _lines(options))  # only rank 0 has a standard input
     sources = [run.inputs.tokenize(line) for line in lines]
     if ranks.rank == 0:
         _warn_about(sources, run.inputs.unknown_words)
@@ -98,7 +98,7 @@ def _translate(options: argparse.Namespace) -> int:
             _pictures(Path(options.show_attention), len(sources)), sources, translations, strict=True
         ):
             alignment_picture(path, words, best)
-    if translations:  # after the files, because a print may fail
+    if translations:  # after the files are written, because printing may fail
         print(translations_text(translations, run.inputs.detokenize, lists=decoding.n_best > 1))
     return 0
 

@@ -2,5 +2,5 @@
 
     from cs231n.rnn_layers import *     becomes     from rnnlab.cs231n.rnn_layers import *
 
-Nothing is implemented here: every module passes on what rnnlab has under the course's name and signature.
+Nothing is implemented here: every module exports rnnlab's functions under the course's names and signatures.
 """

@@ -1,4 +1,4 @@
-"""The course's ``captioning_solver``: the solver under the course's arguments."""
+"""The course's ``captioning_solver``: rnnlab's solver with the course's arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def CaptioningSolver(
     verbose: bool = True,
     **options: Any,
 ) -> Solver:
-    """A solver for the dictionary of ``load_coco_data``, without validation, as the course's is.
+    """A solver for the dictionary of ``load_coco_data``, without validation, like the course's.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def CaptioningSolver(
         and a dict of gradients; see :class:`~rnnlab.cs231n.own_model.OwnModel`.
     data : dict
     update_rule : str
-        The course's "sgd_momentum" is known as well as rnnlab's names.
+        One of rnnlab's names, or the course's "sgd_momentum".
     optim_config : dict
     lr_decay : float
         The learning rate is multiplied by it after every epoch.

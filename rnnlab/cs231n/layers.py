@@ -1,4 +1,4 @@
-"""The course's ``layers``, those of them that recurrent networks need."""
+"""The course's ``layers``, as far as recurrent networks need them."""
 
 from rnnlab.layers import affine_backward, affine_forward, relu_backward, relu_forward, softmax_loss
 

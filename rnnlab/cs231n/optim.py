@@ -1,7 +1,7 @@
 """The course's ``optim``: update rules as functions ``next_w, config = rule(w, dw, config)`` of one array.
 
-The hyperparameters and the state are keys of ``config``, with the names that :mod:`rnnlab.training.optim`
-gives them; other keys, which the course ignores, are errors. ``w`` is not written.
+The hyperparameters and the state are keys of ``config``, with the names of :mod:`rnnlab.training.optim`.
+Other keys, which the course ignores, are errors. ``w`` is not changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A model that a student wrote, as the course's solver takes it, for the solver of rnnlab.
+"""An adapter that lets rnnlab's solver train a student's model with the course's interface.
 
 The course's model has ``params``, a dict of arrays, and ``loss(features, captions)``, which returns the loss
 and a dict of gradients with the same names. The solver needs all parameters in one buffer. They are copied
@@ -106,7 +106,7 @@ class OwnModel:
         }
 
     def _share(self) -> None:
-        """Copy arrays that were put into the model's ``params`` to the buffer, and put its views there."""
+        """Copy new arrays in the model's ``params`` to the buffer, and replace them by its views."""
         for name, view in self.params.items():
             array = self.model.params[name]
             if array is not view:

@@ -55,7 +55,7 @@ class CourseData:
     features
         The feature file: reduced by PCA, full, or one vector for each region of an image.
     global_features
-        With local features: the file of the vectors of images, which give the initial states.
+        With local features: the file with a vector for each image, which gives the initial state.
     standardise
         Scale every feature to mean 0 and standard deviation 1.
     max_train

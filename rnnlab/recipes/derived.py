@@ -43,7 +43,7 @@ class Table:
 
 
 class Unset(enum.Enum):
-    """The value of a key that a table leaves out, where None is a value as well."""
+    """The value of a key that a table leaves out, which differs from None."""
 
     UNSET = enum.auto()
 
@@ -68,7 +68,7 @@ def derived_from(
     ----------
     constructor : class
     without : collection of str
-        Arguments that are no keys: what the data, the command line or the program itself provides.
+        Arguments that are not keys, because the data, the command line or the program itself provides them.
     unset : bool
         Whether every key may be left out, and is then UNSET.
 
@@ -89,7 +89,7 @@ def derived_from(
 
 
 def with_keys(arguments: Mapping[str, Argument], *, unset: bool = False) -> Callable[[type[T]], type[T]]:
-    """Decorator: give a table arguments as its keys, after its own, and make it a frozen dataclass."""
+    """Decorator: add arguments to the keys of a table, after its own, and make it a frozen dataclass."""
 
     def decorate(table: type[T]) -> type[T]:
         own = inspect.get_annotations(table)
@@ -163,7 +163,7 @@ def help_of(table: Any) -> dict[str, str]:
 def _field(argument: Argument) -> tuple[Any, Any]:
     """The annotation and the dataclass field of a key."""
     annotation, metadata = argument.annotation, {"help": argument.help}
-    if hasattr(annotation, "_fields"):  # options in a tuple of their own are a table in the table
+    if hasattr(annotation, "_fields"):  # options grouped in a NamedTuple are a nested table
         table = _nested(annotation)
         return table, dataclasses.field(default_factory=table, metadata=metadata)
     if argument.default is inspect.Parameter.empty:

@@ -20,8 +20,8 @@ class Point(NamedTuple):
     Attributes
     ----------
     name : str
-        The values of the keys that have several, as a file name: "hidden_dim=256,cell_type=gru". Empty if no
-        key has several.
+        The values of those keys that have several, as a file name: "hidden_dim=256,cell_type=gru". Empty if
+        no key has several values.
     overrides : tuple of str
         ``key=value`` for each key.
     """
@@ -106,7 +106,7 @@ def _axes(settings: Sequence[str]) -> dict[str, list[str]]:
         if key in axes:
             raise ConfigError(f"--set: {key} is given twice, expected all of its values in one: {key}=1,2")
         if len(values) > 1 and not all(values):
-            raise ConfigError(f"--set: {setting!r} has an empty value, expected a value beside each comma")
+            raise ConfigError(f"--set: {setting!r} has an empty value, expected values around each comma")
         if twice := _equal(values):
             raise ConfigError(f"--set: {setting!r} has a value twice, {twice}, expected different ones")
         axes[key] = values
@@ -114,7 +114,7 @@ def _axes(settings: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _equal(texts: Sequence[str]) -> str:
-    """The first two texts of the same value, "1e-3 and 0.001" or "1 and 1"; empty if all differ."""
+    """The first two texts with the same value, "1e-3 and 0.001" or "1 and 1"; empty if all differ."""
     values = [literal(text) for text in texts]
     for (one, first), (other, second) in itertools.combinations(zip(texts, values, strict=True), 2):
         if first == second and isinstance(first, bool) == isinstance(second, bool):
@@ -123,11 +123,11 @@ def _equal(texts: Sequence[str]) -> str:
 
 
 def short_names(keys: Sequence[str]) -> dict[str, str]:
-    """The last part of each key, or the whole key where several end in the same part."""
+    """The last part of each key, or the whole key if several end in the same part."""
     ends = [key.rpartition(".")[2] for key in keys]
     return {key: end if ends.count(end) == 1 else key for key, end in zip(keys, ends, strict=True)}
 
 
 def _as_file_name(value: str) -> str:
-    """A value with all but letters, digits and . _ + - replaced by an underscore, * by all and ! by not."""
+    """A value as a file name: * becomes "all", ! becomes "not", and unusual characters an underscore."""
     return re.sub(r"[^\w.+-]+", "_", value.replace("*", "all").replace("!", "not ")).strip("_")

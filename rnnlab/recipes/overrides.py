@@ -55,7 +55,7 @@ def check_reach(overrides: Sequence[str], stages: Any) -> None:
 
 
 def _inside(table: Any, step: str, key: str) -> Any:
-    """The table or list that one step of an override's key leads to, a new table if there is none."""
+    """The table or list to which one step of an override's key leads; a new table if there is none."""
     if isinstance(table, dict) and table.get(step) is None:  # None if a saved recipe leaves it out
         table[step] = {}
     found = table[_index(table, step, key)]
@@ -74,7 +74,7 @@ def _index(table: Any, step: str, key: str) -> str | int:
 
 
 def literal(text: str) -> Any:
-    """The value that a text stands for in an override: TOML, or the text itself if it is none.
+    """The value of a text in an override: a TOML value, or the text itself if it is not TOML.
 
     Raises
     ------

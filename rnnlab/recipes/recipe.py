@@ -72,7 +72,7 @@ __all__ = [
 
 
 class _Tables:
-    """What all kinds of recipes have."""
+    """The parts that all kinds of recipes have."""
 
     REFUSED: ClassVar[tuple[str, ...]] = ()  # keys of [training] and [[stage]] that this kind does not have
     training: TrainingConfig
@@ -209,7 +209,7 @@ def recipe_from_dict(
     *,
     to_train: bool = True,
 ) -> Recipe:
-    """The recipe that tables are of, by their ``data.kind``; the inverse of ``to_dict``.
+    """The recipe of the kind given by ``data.kind``, from its tables; the inverse of ``to_dict``.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def recipe_from_dict(
         Where the tables are from, for errors, and changes of them; see :func:`load_config`.
     to_train : bool
         Whether to import and check update rules and schedules. The recipe of a trained model is read without
-        them: the modules that define them need not be at hand.
+        them, because the modules that define them may be missing.
 
     Raises
     ------
@@ -239,7 +239,7 @@ def recipe_from_dict(
 
 
 def kinds_of(recipe: type[Recipe]) -> list[str]:
-    """The kinds of data that are of this kind of recipe."""
+    """The kinds of data for this kind of recipe."""
     return [get_args(get_type_hints(table)["kind"])[0] for table in get_args(get_type_hints(recipe)["data"])]
 
 
@@ -253,7 +253,7 @@ def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None
 
 
 def check_translation_metrics(data: Any, evaluation: TranslationEvaluationConfig) -> None:
-    """Raise ValueError if a metric is not defined for the data: CS-k is of words, not of pieces of words."""
+    """Raise ValueError if a metric is not defined for the data: CS-k needs words, not pieces of words."""
     if "CS-k" in evaluation.metrics and getattr(data, "tokenizer", None) == SUBWORDS:
         raise InputError(
             f"evaluation.metrics has 'CS-k', expected BLEU alone with data.tokenizer {SUBWORDS!r}"
@@ -261,7 +261,7 @@ def check_translation_metrics(data: Any, evaluation: TranslationEvaluationConfig
 
 
 def _check_word_vectors(recipe: Any) -> None:
-    """Raise ValueError if a warm start would overwrite the word vectors of files."""
+    """Raise ValueError if a warm start would overwrite word vectors from files."""
     given = [key for key in recipe.model.files if getattr(recipe.model, key) is not None]
     if given and recipe.stages()[0].training.warm_start is not None:
         raise InputError(

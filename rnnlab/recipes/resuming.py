@@ -1,4 +1,4 @@
-"""Changes of a saved recipe with which its run resumes."""
+"""Changes of a saved recipe when its run resumes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEYS = (_LEARNING_RATE, *(name for name in CHANGEABLE if name not in NOT_IN_REC
 
 
 def check_changeable(overrides: Sequence[str]) -> None:
-    """Raise ConfigError if an override, ``key.sub=value``, is of a key that cannot change within a run."""
+    """Raise ConfigError if an override, ``key.sub=value``, changes a key that is fixed within a run."""
     for key, table, _, name in _split(overrides):
         if table != "callbacks" and (table not in ("training", "stage") or name not in _KEYS):
             raise ConfigError(
@@ -31,12 +31,11 @@ def changes_within_a_run(overrides: Sequence[str], config: Recipe, under_way: St
     Parameters
     ----------
     overrides : sequence of str
-        ``key.sub=value`` each, with which the saved recipe was read, and which :func:`check_changeable` has
-        checked.
+        ``key.sub=value`` each, which :func:`check_changeable` has checked.
     config : Config, TranslationConfig or ClassificationConfig
-        That recipe, with the overrides.
+        The saved recipe, with the overrides applied.
     under_way : Stage
-        The stage of it that resumes.
+        The stage that resumes.
 
     Returns
     -------
@@ -46,8 +45,8 @@ def changes_within_a_run(overrides: Sequence[str], config: Recipe, under_way: St
     Raises
     ------
     ConfigError
-        If a key is of a stage that has ended, or is one of [training] where all stages that are left have
-        their own.
+        If a key belongs to a stage that has ended, or to [training] although all remaining stages have their
+        own value.
     """
     changes: dict[str, Any] = {}
     for key, table, number, name in _split(overrides):

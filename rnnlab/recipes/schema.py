@@ -36,7 +36,7 @@ class ConfigError(InputError):
 class EnvPath(os.PathLike[str]):
     """A path with ``$NAME``, ``${NAME}`` and ``~``, which are expanded when it is used as a path.
 
-    It is stored as it was written, so that a configuration of one machine names the same data on another.
+    It is stored as written, so that a configuration from one machine refers to the same data on another.
     """
 
     def __init__(self, text: str) -> None:
@@ -81,14 +81,14 @@ class Place:
         return dataclasses.replace(self, key=f"{self.key}.{name}" if self.key else str(name))
 
     def of_unknown(self) -> Place:
-        """The place of an unknown key: the command line also if it sets a key below this one."""
+        """The place of an unknown key: the command line if it sets the key or one below it."""
         through = any(key.startswith(f"{self.key}.") for key in self.overrides)
         return dataclasses.replace(self, overrides=[self.key]) if through else self
 
     def message(self, error: Exception) -> str:
-        """The message of an error that begins with a key of this table, with the source of that key.
+        """An error's message that begins with a key of this table, with the source of that key.
 
-        After a colon, the key of a table within may follow: "optim_config: learning_rate is -1, ..." or
+        After a colon, the key of a nested table may follow: "optim_config: learning_rate is -1, ..." or
         "schedule exponential: unknown key 'rate'; ...".
         """
         text = str(error)
@@ -114,7 +114,7 @@ def from_table(schema: type[T], table: Any, place: Place) -> T:
     Raises
     ------
     ConfigError
-        If a key is unknown or missing, or a value is not what the schema says.
+        If a key is unknown or missing, or a value does not match the schema.
     """
     if not isinstance(table, Mapping):
         raise ConfigError(f"{place} is {table!r}, expected a table")
@@ -148,7 +148,7 @@ def to_table(instance: Any) -> Any:
 
 
 def _value(annotation: Any, value: Any, place: Place) -> Any:
-    """``value`` as the annotation says."""
+    """``value``, checked and converted according to the annotation."""
     members, optional = _members(annotation)
     if optional and (value is None or (value == "none" and str not in members)):
         return None
@@ -205,7 +205,7 @@ _NAMES = {
 
 
 def expected(annotation: Any) -> str:
-    """What a value of ``annotation`` is, in words."""
+    """The values that ``annotation`` allows, in words."""
     members, optional = _members(annotation)
     if any(map(dataclasses.is_dataclass, members)) or get_origin(members[0]) in (dict, Mapping):
         words = "a table"
@@ -218,7 +218,7 @@ def expected(annotation: Any) -> str:
 
 
 def _meant(annotation: Any, value: Any) -> str:
-    """The choice that a misspelt one is closest to, for the end of an error."""
+    """The choice that is closest to a misspelt one, for the end of an error."""
     choices = get_args(annotation) if get_origin(annotation) is Literal else ()
     close = difflib.get_close_matches(value, choices, n=1) if isinstance(value, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""

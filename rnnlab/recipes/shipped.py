@@ -20,7 +20,7 @@ def names() -> list[str]:
 
 
 def subject(name: str) -> str:
-    """What a recipe that comes with rnnlab is about: the first sentence of its file."""
+    """The subject of a recipe that comes with rnnlab: the first sentence of its file."""
     lines = text(name).splitlines()
     paragraph = " ".join(line.lstrip("# ") for line in lines[: lines.index("#")])
     return re.split(r"(?<!et al)(?<!eq)(?<!eqs)\.(?: |$)", paragraph)[0]
@@ -32,7 +32,7 @@ def text(name: str) -> str:
     Raises
     ------
     FileNotFoundError
-        If none has this name. Suggests similar names.
+        If none has this name. The error suggests similar names.
     """
     if name not in names():
         raise FileNotFoundError(f"rnnlab has no recipe {name!r}; {suggestion(name, names())}")
@@ -50,7 +50,7 @@ def find(recipe: str | os.PathLike[str]) -> Path:
     Raises
     ------
     FileNotFoundError
-        If there is neither. Suggests similar names, also of files in the same folder.
+        If there is neither. The error suggests similar names, including files in the same folder.
     """
     path = Path(recipe)
     if path.exists() and not path.is_dir():

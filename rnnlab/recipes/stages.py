@@ -41,9 +41,9 @@ class LossWeights(Table):
 
 @derived_from(Solver, without=(*NOT_IN_RECIPES, *_OF_ALL_STAGES), unset=True)
 class StageConfig(Table):
-    """What is particular to a stage; a key of [training] that is left out is as there.
+    """The keys of a stage. A key of [training] that is left out has the value of [training].
 
-    A key of ``optim_config`` that is left out is as there too, unless the stage has another ``update_rule``.
+    So does a key of ``optim_config`` that is left out, unless the stage has another ``update_rule``.
     """
 
     ELSEWHERE: ClassVar = TrainingConfig.ELSEWHERE
@@ -64,8 +64,8 @@ class Stage:
     losses : dict of str to float
         Weights to set on the model.
     self_critical : SelfCriticalConfig or None
-        The options of self-critical training, where the stage trains for a reward. The model's losses that
-        the stage does not set are then 0.
+        The options of self-critical training, if the stage trains for a reward. Losses of the model that the
+        stage does not set are then 0.
     """
 
     number: int
@@ -80,7 +80,7 @@ class Stage:
         return self.number == self.count
 
     def directory(self, run: Path) -> Path:
-        """Where it trains: the run directory for the last stage, else a directory ``stageN`` in it."""
+        """The directory of the stage: the run directory for the last stage, else ``stageN`` in it."""
         return run if self.is_last else run / f"stage{self.number}"
 
     def options(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Stage:
             setattr(model, name, weight)
 
     def describe(self, model: Model) -> str:
-        """The parameters that train and the weights of losses, as a line for people."""
+        """The parameters that train and the weights of losses, as a line of text."""
         trained = Trained(model.params, self.training.trains)
         said = f"all {len(trained.names)} parameters train"
         if trained.frozen:
@@ -112,7 +112,7 @@ class Stage:
 
 
 def has_own(table: StageConfig, key: str, training: TrainingConfig) -> bool:
-    """Whether a stage does not take a key from [training], which may be a key of ``optim_config``."""
+    """Whether a stage has its own value of a key of [training] or of its ``optim_config``."""
     name, _, option = key.partition(".")
     given = _given(table)
     if option and given.get("update_rule", training.update_rule) != training.update_rule:
@@ -126,7 +126,7 @@ def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[S
     Raises
     ------
     ValueError, TypeError
-        If the keys of a stage do not fit together; names it.
+        If the keys of a stage contradict each other. The error names the stage.
     """
     if not tables:
         return [Stage(1, 1, training, {})]

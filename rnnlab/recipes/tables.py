@@ -1,8 +1,8 @@
 """The tables [model], [training], [decoding] and [evaluation] of recipes.
 
 The keys of [model] and [training] are the arguments of the constructors that they are passed to, and files
-of initial parameters. Add an option to a constructor, with its annotation, default and docstring, and recipes
-have it.
+of initial parameters. An option that is added to a constructor, with its annotation, default and docstring,
+is a key of recipes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from rnnlab.training.weight_decay import check_weight_decay
 class _ModelTable(Table):
     """A table [model].
 
-    Its keys are the arguments of the model's constructor, and those in ``files``, of initial word vectors.
+    Its keys are the arguments of the model's constructor, and the files of initial word vectors in ``files``.
     """
 
     files: ClassVar[tuple[str, ...]] = ()
@@ -54,7 +54,7 @@ class _ModelTable(Table):
         try:
             cell = cell_for("model", self.cell_type, "cell_type")
             check_effects("model", self.options())
-        except (ValueError, TypeError) as error:  # begins with the key, as all errors of tables do
+        except (ValueError, TypeError) as error:  # make it begin with the key, like all errors of tables
             raise type(error)(str(error).removeprefix("model: ")) from error
         try:
             Regularisation.of(asdict(self.regularisation)).check("model", cell)
@@ -125,10 +125,10 @@ class TrainingConfig(Table):
     Attributes
     ----------
     warm_start
-        A run or a checkpoint, whose parameters of the same names are the initial ones.
+        A run or a checkpoint from which parameters of the same names are copied before training.
     """
 
-    ELSEWHERE: ClassVar = {  # no keys, but a user may expect them here: what there is instead
+    ELSEWHERE: ClassVar = {  # names that a user may expect here but that are not keys, with a hint for each
         "device": "it is the option --device of the command",
         "graphs": "it is the option --graphs or --no-graphs of the command",
         "progress": "it is the option --no-progress of the command",
@@ -143,7 +143,7 @@ class TrainingConfig(Table):
         Raises
         ------
         ValueError, TypeError
-            If there is no such rule or schedule, or an option is not one of its; begins with the key.
+            If there is no such rule or schedule, or it has no such option. The error begins with the key.
         """
         check_weight_decay(self.weight_decay, make_update_rule(self.update_rule, self.optim_config))
         make_schedule(self.schedule)
@@ -164,7 +164,7 @@ _WANDB_PROJECT, _EVERY = "rnnlab", 10  # the defaults
 
 @dataclass(frozen=True)
 class CallbacksConfig:
-    """What a run records while it trains, in its directory.
+    """The records that a run writes to its directory while it trains.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class CallbacksConfig:
             )
 
     def callbacks(self) -> list[Callback]:
-        """The callbacks of these keys, new ones at each call: each stage of a run has its own.
+        """The callbacks of these keys. Each call creates new ones, because each stage of a run has its own.
 
         Raises
         ------
@@ -217,8 +217,8 @@ class CallbacksConfig:
         return made
 
 
-# The keys of [decoding] that only one method has, named as the arguments of its function. With other methods
-# they have their defaults.
+# The keys of [decoding] that only one method has. They are the names of its function's arguments. With other
+# methods they have their defaults.
 SEARCH_KEYS = {
     "greedy": (),
     "beam": ("beam_size", "n_best", "length_penalty", "normalisation", "num_groups", "diversity"),
@@ -235,13 +235,13 @@ class DecodingConfig:
     method
         The search.
     max_length
-        The most words in a sentence.
+        The maximum number of words in a sentence.
     min_length
-        The fewest words in a sentence.
+        The minimum number of words in a sentence.
     no_repeat_ngram
         No sequence of this many words occurs twice in a sentence; 0 allows all.
     forbid_unknown
-        Never write <UNK>.
+        Never generate <UNK>.
     beam_size
         Beam search: partial sentences kept at each step.
     n_best
@@ -253,13 +253,13 @@ class DecodingConfig:
     num_groups
         Beam search: number of diverse groups that the beam is divided into.
     diversity
-        Beam search: penalty, in nats, of a word that an earlier group chose at the same step.
+        Beam search: penalty, in nats, for a word that an earlier group chose at the same step.
     temperature
-        Sampling: below 1 likely words become likelier, above 1 less likely.
+        Sampling: below 1 likely words become more likely, above 1 less likely.
     top_k
-        Sampling: draw from the k likeliest words; 0 is all.
+        Sampling: draw from the k most likely words; 0 means all.
     top_p
-        Sampling: draw from the likeliest words that together have this probability.
+        Sampling: draw from the most likely words that together have this probability.
     """
 
     method: SearchMethod = "beam"
@@ -335,7 +335,7 @@ class EvaluationConfig:
     each_epoch
         Scores of the validation split after every epoch, for training.monitor.
     tokenizer
-        Tokenizer of the scores: "simple", or "ptb", the COCO evaluation's, which needs Java.
+        Tokenizer for the scores: "simple", or "ptb", that of the COCO evaluation, which needs Java.
     max_images
         Number of images to caption and score; all if left out.
     """

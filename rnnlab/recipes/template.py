@@ -1,4 +1,4 @@
-"""Templates of recipes: every key with its default, its meaning and the values that it takes, as TOML."""
+"""Templates of recipes in TOML: every key with its default, its meaning and its allowed values."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _default(field: Any, annotation: Any) -> Any:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML; a JSON string, number, boolean or array is one too."""
+    """A value as TOML. Strings, numbers, booleans and arrays in JSON are valid TOML."""
     return json.dumps("none" if value is None else value)
 
 
@@ -119,7 +119,7 @@ def _plain(text: str) -> str:
 
 
 def _inline(items: str) -> str:
-    """The items of a dictionary display as those of an inline table."""
+    """The items of a Python dict literal as those of a TOML inline table."""
     return re.sub(r'"([^"]+)": ', lambda match: f"{_key(match[1])} = ", items)
 
 

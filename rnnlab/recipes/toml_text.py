@@ -1,4 +1,4 @@
-"""TOML from files and from the command line, of a bounded size and depth.
+"""TOML from files and from the command line, with limits on size and depth.
 
 The time to parse a dotted key grows with the square of its length, and Python's stack limits how deeply
 tables may be nested: see :mod:`rnnlab.limits`.
@@ -21,7 +21,7 @@ def read_toml(path: PathLike) -> dict[str, Any]:
     Raises
     ------
     OSError
-        If the file is missing, no regular file, or cannot be read.
+        If the file is missing, is not a regular file, or cannot be read.
     ValueError
         If it is larger than the limit.
     ConfigError
@@ -37,7 +37,7 @@ def read_toml(path: PathLike) -> dict[str, Any]:
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
-    """The tables of TOML; ``source`` is named in errors.
+    """The tables of a TOML text; errors name ``source``.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Results of runs for people: text, tables and pictures. One file for each kind of result."""
+"""Results of runs as text, tables and pictures. Each kind of result has its own file."""

@@ -1,4 +1,4 @@
-"""Captions for people: text, images with captions, and maps of attention."""
+"""Captions as text, images with captions, and attention maps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rnnlab.errors import InputError
 from rnnlab.files import atomic_write
 from rnnlab.tasks.captioning import written
 
-_SIDE = 512  # pixels of the longer side of an image, which is drawn with fewer
+_SIDE = 512  # pixels of the longer side to which images are shrunk; they are drawn with fewer
 
 
 def captions_text(
@@ -29,7 +29,7 @@ def captions_text(
 ) -> str:
     """One line for each image or, in n-best lists, one line for each caption with its score.
 
-    ``lists`` says whether n-best lists were asked for, even if only one caption was found.
+    ``lists`` tells whether n-best lists were asked for, even if only one caption was found.
     """
     lines = []
     for name, found in zip(names, captions, strict=True):
@@ -53,7 +53,7 @@ def captions_picture(
 ) -> None:
     """Write a PNG of the images with their best captions; see :func:`attention_picture`.
 
-    Images are read and shrunk one after another, so that large photographs are not in memory together.
+    Images are read and shrunk one by one, so that large photographs are not in memory at the same time.
     """
     if images is None:
         images = (named_image(name, data.image_dir, download=download) for name in names)
@@ -84,7 +84,7 @@ def attention_picture(
         With alignments.
     data : CaptionData or CaptionInputs
     images : sequence of (h, w, 3) uint8, optional
-        What to draw instead, such as the parts of photographs that the encoder saw.
+        Images to draw instead, such as the visible parts of photographs.
     download : bool
         Fetch images whose names are addresses.
 

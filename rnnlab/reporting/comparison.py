@@ -14,8 +14,8 @@ from rnnlab.reporting.seeds import TITLE, means_over_seeds
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _PLAIN = "_.-=+*#@"  # for terminals that have no block characters
-_WIDEST = 40  # of a sparkline
-_LONGEST = 36  # of a value of a recipe
+_WIDEST = 40  # maximum characters of a sparkline
+_LONGEST = 36  # maximum characters of a recipe's value
 
 
 def comparison_text(
@@ -27,9 +27,9 @@ def comparison_text(
     ----------
     records : sequence of Record
     results : sequence of Results, optional
-        One for each record; no scores without them.
+        One for each record; without them there are no scores.
     encoding : str
-        Of the output: decides how sparklines are drawn.
+        The encoding of the output, which determines the characters of sparklines.
     """
     names = [record.name for record in records]
     parts = [_table("Runs", names, facts_side_by_side(records))]
@@ -55,7 +55,7 @@ def differences_text(records: Sequence[Record]) -> str:
 
 
 def means_text(records: Sequence[Record], results: Sequence[Results]) -> str:
-    """The means over seeds, a line for each model; empty if no two runs differ in their seed alone."""
+    """The means over seeds, a line for each model; empty if no two runs differ only in their seed."""
     columns, rows = means_over_seeds(records, results)
     return _table(TITLE, columns, rows) if rows else ""
 
@@ -74,9 +74,9 @@ def states_text(
     states : mapping of str to str
         The state of each run, such as "finished", by its name.
     records : sequence of Record
-        Of those runs that have scores.
+        The records of the runs that have scores.
     results : sequence of Results, optional
-        One for each record; no scores without them.
+        One for each record; without them there are no scores.
     notes : sequence of str
         Shown below, before the notes on the scores.
     """
@@ -131,7 +131,7 @@ def _sparkline(values: Sequence[float], least: float, greatest: float, blocks: s
 
 
 def _blocks(encoding: str) -> str:
-    """The characters of sparklines that an encoding has."""
+    """The characters of sparklines that an encoding supports."""
     try:
         _BLOCKS.encode(encoding)
     except (UnicodeEncodeError, LookupError):

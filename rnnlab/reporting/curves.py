@@ -1,4 +1,4 @@
-"""The curves of runs: losses in one unit on one pair of axes, and a chart for each other column of histories.
+"""The curves of runs: a chart of losses in a common unit, and one for each other column of the histories.
 
 The loss that a run trains on is a mean over captions, sentences or tokens; the validation loss is a mean over
 tokens. Both are drawn in nats per token: see :func:`rnnlab.plots.losses_per_token`. A classifier predicts one
@@ -47,11 +47,11 @@ class Curve:
     run : int
         The number of its run.
     label : str
-        What it shows, besides the run.
+        The meaning of the curve, without the run.
     values : dict of int to float
-        By epoch.
+        The values by epoch.
     points : list of (float, float)
-        What is drawn: the values, or something finer.
+        The points to draw: the values, or a finer curve.
     best : int or None
         The epoch to mark.
     """
@@ -70,12 +70,12 @@ class Chart:
     Attributes
     ----------
     heading : str
-        What is measured, with its unit.
+        The measured quantity, with its unit.
     curves : list of Curve
     is_validation : bool
-        Whether the validation measured it, rather than the training.
+        Whether it was measured in validation rather than in training.
     notes : list of str
-        What a reader should know.
+        Remarks for the reader.
     """
 
     heading: str
@@ -87,7 +87,7 @@ class Chart:
 def charts(records: Sequence[Record]) -> list[Chart]:
     """The charts of runs: losses first, then the other validation metrics, then measurements of the training.
 
-    The epochs of a run with stages are counted through.
+    The epochs of a run with stages are numbered consecutively.
     """
     units = dict.fromkeys(_unit(record) for record in records)
     losses = [_loss_chart(records, unit) for unit in units]
@@ -134,7 +134,7 @@ def _loss_chart(records: Sequence[Record], unit: str) -> Chart:
         if stage.objective is not None:
             chart.notes.append(
                 f"{records[run].name}, epochs {before + 1} to {before + len(stage.history)}: trained for a "
-                "reward, so its training loss is no likelihood and is left out"
+                "reward, so its training loss is not a likelihood and is left out"
             )
         else:
             curve = training.setdefault(run, Curve(run, "training", {}, []))

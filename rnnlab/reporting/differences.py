@@ -1,4 +1,4 @@
-"""What differs between the recipes of runs."""
+"""The differences between the recipes of runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ABSENT = "-"  # the value of a key that a recipe does not have
 
 
 class Difference(NamedTuple):
-    """A key of recipes that do not agree on it."""
+    """A key whose value differs between recipes."""
 
     key: str
     values: list[str]  # one for each run
@@ -21,8 +21,8 @@ class Difference(NamedTuple):
 def differences(records: Sequence[Record]) -> list[Difference]:
     """The keys of the recipes whose values differ, in the order of the recipes.
 
-    Recipes of different tasks have different keys; of these, only the keys that all have are compared. A run
-    without a recipe has no keys.
+    For recipes of different tasks, only the keys that all of them have are compared. A run without a recipe
+    has no keys.
     """
     tables = [dict(_flat(record.recipe or {})) for record in records]
     keys = dict.fromkeys(key for table in tables for key in table)

@@ -1,6 +1,7 @@
-"""What a run directory says about its training: recipe, history, stages. Neither data nor models are opened.
+"""The record of a training run: recipe, history and stages. Neither data nor models are opened.
 
-A run may be under way, killed or damaged: what can be read is read, and :attr:`Record.notes` say what not.
+A run may be under way, killed or damaged. Everything readable is read, and :attr:`Record.notes` lists the
+rest.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class StageRecord:
     losses : (iterations,)
         The loss of each iteration; empty if no checkpoint can be read.
     options : dict
-        Those of the solver.
+        The options of the solver.
     objective : dict or None
         The options of an objective other than the likelihood.
     """
@@ -96,22 +97,22 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class Record:
-    """What is known about a run without its data.
+    """The information about a run that is available without its data.
 
     Attributes
     ----------
     directory : Path
     name : str
-        Its directory's name, or its path where several runs have that name.
+        Its directory's name, or its path if several runs have that name.
     recipe : dict or None
-        The tables of its recipe; None if it was not trained by one.
+        The tables of its recipe; None if it was not trained from a recipe.
     model : str
         The class of its model; empty if unknown.
     num_parameters : int or None
     stages : list of StageRecord
-        In the order of training; none of a run that is planned.
+        In the order of training; empty for a planned run.
     notes : list of str
-        What is missing or damaged.
+        Remarks on missing or damaged files.
     """
 
     directory: Path
@@ -124,7 +125,7 @@ class Record:
 
     @property
     def task(self) -> str:
-        """What its model makes: captions, translations, classes; "unknown" without a readable recipe."""
+        """The model's outputs: captions, translations or classes; "unknown" without a readable recipe."""
         if self.recipe is None:
             return "unknown"
         try:
@@ -149,12 +150,12 @@ class Record:
 
     @property
     def best_epoch(self) -> int | None:
-        """The best epoch of the last stage, counted through all stages; None without validation."""
+        """The best epoch of the last stage, numbered across all stages; None without validation."""
         *before, last = self.stages
         return None if last.best_epoch is None else sum(each.epochs for each in before) + last.best_epoch
 
     def facts(self) -> list[tuple[str, str]]:
-        """Names and values of what distinguishes runs at a glance."""
+        """Names and values of the most important properties of the run."""
         parameters = "unknown" if self.num_parameters is None else f"{self.num_parameters:,}"
         progress = "; ".join(stage.progress for stage in self.stages)
         monitor = self.stages[-1].monitor
@@ -175,7 +176,7 @@ def facts_side_by_side(records: Sequence[Record]) -> list[tuple[str, list[str]]]
 
 
 def duration(seconds: float) -> str:
-    """A time in the units that people use: 12 s, 3 min 20 s, 2 h 05 min."""
+    """A time in readable units: 12 s, 3 min 20 s, 2 h 05 min."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -208,7 +209,7 @@ def _read(path: Path, name: str) -> Record:
     folders = [*stage_directories(path), path]
     begun = [folder for folder in folders if any((folder / file).exists() for file in _FILES)]
     if not begun or not (holds_run(path) or (begun[-1] / "config.json").exists()):
-        checkpoint_of(path)  # raises the error that says what a run has
+        checkpoint_of(path)  # raises an error that describes a run's files
         raise FileNotFoundError(f"{path} holds no run, expected config.json or a checkpoint")
     notes: list[str] = []
     described: dict[str, Any] = {}
@@ -232,7 +233,7 @@ def _read(path: Path, name: str) -> Record:
 
 
 def _read_stage(folder: Path, notes: list[str]) -> tuple[StageRecord, dict[str, Any]]:
-    """A stage and the content of its config.json, or what the checkpoint has of it."""
+    """A stage and the content of its config.json, or the checkpoint's copy of it."""
     described = _read_config(folder / "config.json", notes)
     history: list[dict[str, Any]] = []
     losses = np.zeros(0)
@@ -273,7 +274,7 @@ def _read_config(path: Path, notes: list[str]) -> dict[str, Any]:
         found = load_json(path)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:  # which name the file
+    except (OSError, ValueError) as error:  # both name the file
         notes.append(f"not read: {error}")
         return {}
     if not isinstance(found, dict):
@@ -294,7 +295,7 @@ def _read_csv(path: Path, notes: list[str]) -> list[dict[str, Any]]:
 
 
 def _numbers(row: Mapping[Any, Any]) -> dict[str, Any] | None:
-    """A row of CSV with numbers instead of their texts, without empty cells; None if one is no number."""
+    """A row of CSV as numbers, without empty cells; None if a cell is not a number."""
     kinds: dict[Any, type] = {"epoch": int, "iteration": int, **FORMER}
     try:
         return {key: kinds.get(key, float)(text) for key, text in row.items() if text != ""}
@@ -303,7 +304,7 @@ def _numbers(row: Mapping[Any, Any]) -> dict[str, Any] | None:
 
 
 def _checked(rows: Iterable[Any], source: str, notes: list[str]) -> list[dict[str, Any]]:
-    """The rows that are whole and in order; a note counts the others."""
+    """The rows that are complete and in order; a note lists the others."""
     kept: list[dict[str, Any]] = []
     dropped = []
     for number, row in enumerate(rows, start=1):

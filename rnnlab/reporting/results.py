@@ -1,4 +1,4 @@
-"""The scores of runs for reports: what can be computed here, and otherwise the reason why not."""
+"""The scores of runs for reports, or the reasons why they cannot be computed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from rnnlab.runs import Run
 from rnnlab.tasks import task_of
 
 _INPUTS = ("features", "global_features", "lazy", "standardise", "images", "captions_per_image")
-# What a report leaves out, with the message as the reason: missing files, extras or Java, and damaged files.
+# Errors that make a report omit something and give the message as the reason: missing files, extras or Java,
+# and damaged files.
 _LEFT_OUT = (OSError, ValueError, ImportError, JavaError)
 
 
@@ -31,7 +32,7 @@ class Results:
     evaluation : Evaluation or None
         None if nothing could be scored.
     notes : list of str
-        What is left out, and why; and what the evaluation notes.
+        Omissions with their reasons, and the notes of the evaluation.
     lacks_split : bool
         Whether the data were opened and lack the split.
     """
@@ -52,8 +53,8 @@ def results_of(
     ----------
     record : Record
     split : str, optional
-        If left out, ``val``, which serves to choose between runs, or the split of the recipe where the data
-        have no ``val``.
+        By default ``val``, which is for the choice between runs, or the recipe's split if the data have no
+        ``val``.
     first : int, optional
         Score only the first images or sentences.
     device : str
@@ -61,7 +62,7 @@ def results_of(
     Returns
     -------
     Results
-        Captions whose tokenizer needs Java are scored by the simple one where there is no Java.
+        If the recipe's tokenizer needs Java and Java is missing, captions are scored with the simple one.
     """
     try:
         run = runs.load_run(record.directory, device=device)
@@ -95,19 +96,19 @@ def results_of(
 
 
 def best_only(decoding: DecodingConfig) -> DecodingConfig:
-    """The search for the best sentence of each source alone."""
+    """The search for only the best sentence of each source."""
     return replace(decoding, n_best=1)
 
 
 def score_rows(results: Sequence[Results]) -> list[tuple[str, list[str]]]:
-    """The scores side by side: a name, and a value for each run, empty where it has none."""
+    """The scores side by side: a name, and a value for each run, empty if the run has none."""
     tables = [dict(each.evaluation.rows()) if each.evaluation else {} for each in results]
     names = dict.fromkeys(name for table in tables for name in table)
     return [(name, [table.get(name, "") for table in tables]) for name in names]
 
 
 def notes_of(names: Sequence[str], results: Sequence[Results]) -> list[str]:
-    """The notes on the scores of all runs; those that not all runs have begin with the name of theirs."""
+    """The notes on the scores of all runs. A note that not all runs have begins with the name of its run."""
     first = results[0].notes if results else []
     common = [note for note in first if all(note in each.notes for each in results)]
     own = [
@@ -125,20 +126,20 @@ def splits_of(results: Sequence[Results]) -> str:
 
 
 def notes_on_runs(records: Sequence[Record], results: Sequence[Results] = ()) -> list[str]:
-    """What makes runs incomparable, and what is missing or damaged in each of them."""
+    """The reasons why runs are not comparable, and the missing or damaged files of each run."""
     return comparability(records, results) + [
         f"{record.name}: {note}" for record in records for note in dict.fromkeys(record.notes)
     ]
 
 
 def _scored_data(record: Record) -> dict[str, Any]:
-    """The keys of [data] that determine what is scored; the others say what the model reads of it."""
+    """The keys of [data] that determine the scored examples; the others determine the model's inputs."""
     table = (record.recipe or {}).get("data") or {}
     return {key: value for key, value in table.items() if key not in _INPUTS}
 
 
 def comparability(records: Sequence[Record], results: Sequence[Results] = ()) -> list[str]:
-    """What a reader who compares the runs must know: other tasks, data or splits. Nothing of one run."""
+    """Remarks for a comparison of runs: different tasks, data or splits. None for a single run."""
     notes = []
     tasks = list(dict.fromkeys(record.task for record in records))
     if len(tasks) > 1:

@@ -1,4 +1,4 @@
-"""Scores for people and programs: a table, the confusion matrix, and JSON."""
+"""Scores as a table, a confusion matrix, and JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rnnlab.tasks.task import Evaluation
 def scores_table(evaluation: Evaluation, run: Run | None = None) -> str:
     """The scores of a split, one per line, with notes; for classes also the confusion matrix.
 
-    The scores of an ensemble ``run`` have a note that says so.
+    If ``run`` is an ensemble, a note says so.
     """
     lines = [f"{name:<12}{value:>10}" for name, value in evaluation.rows()]
     lines += [f"note: {note}" for note in evaluation.notes()]
@@ -45,8 +45,8 @@ def confusion_text(confusion: np.ndarray) -> str:
 def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run, split: str) -> None:
     """Write the scores and all captions, translations or classes as JSON.
 
-    The key ``run`` has the directory of the run; ``runs`` and ``average`` describe an ensemble instead. A
-    number that is not finite is null.
+    The key ``run`` holds the directory of the run; an ensemble has ``runs`` and ``average`` instead. Numbers
+    that are not finite are null.
     """
     source: dict[str, Any] = {"run": os.fspath(run.directory)}
     if run.members:

@@ -1,4 +1,4 @@
-"""The scores of runs that differ in their seed alone, as means and standard deviations."""
+"""The scores of runs that differ only in their seed, as means and standard deviations."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _SEED = "training.seed"
 def means_over_seeds(
     records: Sequence[Record], results: Sequence[Results]
 ) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """A table of the means: a row for all runs whose recipes are equal but for the seed.
+    """A table of the means, with a row for each group of runs whose recipes differ only in the seed.
 
-    Only runs that have a recipe and scores count.
+    Only runs that have a recipe and scores are included.
 
     Returns
     -------
     columns : list of str
         The names of the scores, and "runs".
     rows : list of (str, list of str)
-        What distinguishes these runs from the others, such as "cell_type=gru", or "all"; for each score the
+        The difference of these runs from the others, such as "cell_type=gru", or "all"; for each score the
         mean and the sample standard deviation over the runs, such as "0.8353 ± 0.0065"; and the number of
-        runs. There are no rows if no two runs differ in their seed alone.
+        runs. There are no rows if no two runs differ only in their seed.
     """
     groups: dict[tuple[tuple[str, str], ...], list[tuple[Record, Evaluation]]] = {}
     for record, found in zip(records, results, strict=False):
@@ -52,7 +52,7 @@ def means_over_seeds(
 
 
 def _mean(evaluations: Sequence[Evaluation], name: str) -> str:
-    """A score with as many decimals as it has in the table of one run; empty where no run has it."""
+    """A score with as many decimals as in the table of a single run; empty if no run has it."""
     numbers = [each.corpus()[name] for each in evaluations if name in each.corpus()]
     if not numbers:
         return ""

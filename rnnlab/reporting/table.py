@@ -1,4 +1,4 @@
-"""Runs and their scores as a table for other programs, a row for each run."""
+"""Runs and their scores as a CSV table, with a row for each run."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def write_table(
 
     The columns are the run's name and directory, the keys on which the recipes differ, the number of
     parameters, the finished epochs, the best epoch, the seconds of training, the split, and each score.
-    Numbers are not rounded. A cell is empty where a run has no such value.
+    Numbers are not rounded. A cell is empty if the run has no such value.
 
     Parameters
     ----------
     path : path
     records : sequence of Record
     results : sequence of Results
-        One for each record, or empty: the columns of split and scores are left out then.
+        One for each record. If it is empty, the columns of split and scores are left out.
     keys : sequence of str, optional
-        Keys of recipes that have a column also where these runs do not differ.
+        Keys of recipes that have a column even if these runs do not differ in them.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Translations for people: text, translations with their references, and alignments."""
+"""Translations as text, translations with their references, and alignments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def translations_text(
 ) -> str:
     """One line for each source or, in n-best lists, its translations with their scores and an empty line.
 
-    ``text`` makes a sentence of its words. ``lists`` says whether n-best lists were asked for, even if only
+    ``text`` converts words to a sentence. ``lists`` tells whether n-best lists were asked for, even if only
     one sentence was found.
     """
     lines = []

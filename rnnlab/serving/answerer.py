@@ -1,4 +1,4 @@
-"""What the answers of all runs share: one search at a time, and its beam width."""
+"""The base class of all answerers: one search at a time, with a chosen beam width."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _WIDEST_BEAM = 10
 
 
 class Answerer:
-    """A run that answers what people send, from any thread.
+    """A run that answers requests from any thread.
 
-    Its products have the precision that holds where it is made.
+    Its products have the precision that is current when the object is created.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Answerer:
     Attributes
     ----------
     run, decoding
-        As given.
+        The arguments.
     attends : bool
         Whether the model attends to its source.
     widest_beam : int
@@ -48,11 +48,12 @@ class Answerer:
         groups = decoding.num_groups
         self.widest_beam = max(_WIDEST_BEAM // groups * groups, decoding.beam_size)
         self._matmul = products_precision()
-        # One thread: the current GPU is a thread's, and searches side by side would share the cores.
+        # One thread only, because the current GPU is set per thread, and parallel searches would share the
+        # cores.
         self._thread = ThreadPoolExecutor(1, "search", ops_on, (device,))
 
     def search(self, act: Callable[[DecodingConfig], Found], beam_size: int) -> Found:
-        """The result of ``act`` with beam search of a width, which finds all sentences of the last beam.
+        """The result of ``act`` with beam search of this width, which returns all sentences of the beam.
 
         Raises
         ------
@@ -66,7 +67,7 @@ class Answerer:
 
     @property
     def about_scores(self) -> str:
-        """What the score of a sentence is, in words."""
+        """The meaning of a sentence's score, in words."""
         penalty = self.decoding.length_penalty
         if not penalty:
             return "The score is the log-probability of the sentence, in nats."

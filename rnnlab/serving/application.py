@@ -14,12 +14,12 @@ from fastapi import FastAPI
 from rnnlab.serving.answerer import Answerer
 from rnnlab.serving.pages import page_of
 
-# The browser refuses requests to other machines, whatever the page holds. Gradio needs the unsafe sources.
+# With this policy the browser refuses all requests to other machines. Gradio needs the unsafe sources.
 _POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:"
 )
-_PATIENCE = 3  # seconds for the answers under way
+_PATIENCE = 3  # seconds to finish pending answers
 
 
 class Application:
@@ -30,12 +30,12 @@ class Application:
     answerer : Answerer
     listener : socket
     max_upload : int
-        The most bytes of a file.
+        The maximum size of a file in bytes.
     """
 
     def __init__(self, answerer: Answerer, listener: socket.socket, max_upload: int) -> None:
         host, port = listener.getsockname()[:2]
-        # What variables of the environment could switch on is off.
+        # Features that environment variables could enable are disabled.
         self._application: Any = gr.mount_gradio_app(
             FastAPI(openapi_url=None),
             page_of(answerer),
@@ -44,7 +44,7 @@ class Application:
             server_port=port,
             footer_links=[],
             run_history=False,
-            show_error=False,  # of bugs; those of wrong input are shown
+            show_error=False,  # for bugs; errors of wrong input are shown
             max_file_size=max_upload,
             ssr_mode=False,
             enable_monitoring=False,
@@ -57,7 +57,7 @@ class Application:
         )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request, with the policy."""
+        """Answer a request, with the content security policy in the headers."""
 
         async def send_with_policy(message: Any) -> None:
             if message["type"] == "http.response.start":

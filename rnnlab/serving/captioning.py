@@ -24,7 +24,7 @@ from rnnlab.types import Array
 class Attention(NamedTuple):
     """The attention of the words of a caption to a picture."""
 
-    picture: np.ndarray  # (h, w, 3) uint8, what the model attends to
+    picture: np.ndarray  # (h, w, 3) uint8, the part that the model attends to
     words: list[str]
     weights: Array  # (words, regions) of a square grid
 
@@ -35,7 +35,7 @@ class Captioned(NamedTuple):
     captions: list[tuple[str, float]]  # with their scores, best first
     attention: Attention | None = None  # of the best caption
     references: Sequence[str] = ()
-    notes: Sequence[str] = ()  # what the reader should know
+    notes: Sequence[str] = ()  # remarks for the reader
 
 
 class PhotographCaptioner(Answerer):
@@ -57,7 +57,7 @@ class PhotographCaptioner(Answerer):
         Raises
         ------
         OSError
-            If it is no image, damaged, or too large. The message begins with the path.
+            If it is not an image, damaged, or too large. The message begins with the path.
         ValueError
             As :meth:`Answerer.search`.
         """
@@ -73,7 +73,8 @@ class PictureCaptioner(Answerer):
     Attributes
     ----------
     splits : dict of str to sequence of str
-        The names of the pictures of each split that has any; of ``train`` only if there is no other.
+        The names of the pictures of each split that has any; ``train`` is included only if it is the only
+        one.
     """
 
     def __init__(self, run: Run, decoding: DecodingConfig, device: str = "cpu") -> None:
@@ -87,7 +88,7 @@ class PictureCaptioner(Answerer):
         return named_image(name, self.run.data.image_dir)
 
     def caption(self, split: str, number: int, beam_size: int) -> Captioned:
-        """The captions of a picture by its split and its place there.
+        """The captions of a picture, given by its split and its index in the split.
 
         Raises
         ------
@@ -108,7 +109,7 @@ class PictureCaptioner(Answerer):
 def _captioned(
     answerer: Answerer, features: Any, beam_size: int, picture: Callable[[], np.ndarray]
 ) -> Captioned:
-    """The captions of the features of one image. ``picture`` returns what the model attends to."""
+    """The captions for the features of one image. ``picture`` returns the part that the model attends to."""
     model, inputs = answerer.run.model, answerer.run.inputs
     (found,) = answerer.search(
         lambda options: decode(model, features, options, alignments=answerer.attends), beam_size
@@ -119,6 +120,6 @@ def _captioned(
     words, weights = attended_words(found[0], inputs)
     if math.isqrt(weights.shape[1]) ** 2 != weights.shape[1]:
         return Captioned(
-            captions, notes=["The regions are no square grid, so there are no maps of attention."]
+            captions, notes=["The regions are not a square grid, so there are no attention maps."]
         )
     return Captioned(captions, Attention(picture(), words, weights))

@@ -1,7 +1,7 @@
 """The pages, by Gradio: a photograph, a picture or a text in, an answer as HTML out.
 
-What the browser sends reaches the functions as it is (``preprocess=False``): Gradio would open photographs
-and write some of them again.
+The functions receive the browser's data unchanged (``preprocess=False``), because Gradio would open
+photographs and write some of them again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rnnlab.serving.translation import Translator
 _SHOWN = 12  # pictures to choose from at a time
 _AN_HOUR = 3600  # seconds, after which uploads are deleted
 
-# Pictures as buttons, each with its place among those that are shown.
+# Pictures as buttons, each with its index among those that are shown.
 _PICTURES = """<div class="pictures">
     {{#each value}}
     <button data-place="{{@index}}" aria-pressed="false"><img src="{{url}}" alt="{{name}}"></button>
@@ -79,7 +79,7 @@ def _picture_page(captioner: PictureCaptioner) -> gr.Blocks:
     splits = list(captioner.splits)
 
     def pictures(split: str, first: int) -> tuple[int, list[dict[str, str]], None, str]:
-        """The number of the first picture that is shown, the pictures, none that is chosen, and no answer."""
+        """The number of the first picture shown, the pictures, no chosen picture and no answer."""
         names = captioner.splits[split][first : first + _SHOWN]
         return first, [{"name": name, "url": data_url(captioner.picture(name))} for name in names], None, ""
 
@@ -98,7 +98,7 @@ def _picture_page(captioner: PictureCaptioner) -> gr.Blocks:
         return number, answer(split, number, beam_size)
 
     with _page("Captions", captioner) as page, gr.Row():
-        first, number = gr.State(0), gr.State(None)  # of the pictures that are shown, and the chosen one
+        first, number = gr.State(0), gr.State(None)  # first picture shown, chosen picture
         with gr.Column(min_width=300):
             split = gr.Radio(splits, value=splits[0], label="Pictures of the run's data")
             shown = gr.HTML(pictures(splits[0], 0)[1], html_template=_PICTURES, js_on_load=_CHOICE)
@@ -138,7 +138,7 @@ def _text_page(translator: Translator) -> gr.Blocks:
 
 @contextmanager
 def _page(made: str, answerer: Answerer) -> Iterator[gr.Blocks]:
-    """A page with its heading, which says what is made and by which runs."""
+    """A page with a heading that names its outputs and its runs."""
     runs = ", ".join(str(path) for path in answerer.run.members or [answerer.run.directory])
     heading = f"{made} by {runs}"
     with gr.Blocks(title=heading, analytics_enabled=False, delete_cache=(_AN_HOUR, _AN_HOUR)) as page:
@@ -180,7 +180,7 @@ def _show(
 
 @contextmanager
 def _readable_errors(path: str = "") -> Iterator[None]:
-    """Show the errors of wrong input in the page, with the name of a file instead of its path here."""
+    """Show errors of wrong input in the page, with a file's name instead of its path on the server."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -189,7 +189,7 @@ def _readable_errors(path: str = "") -> Iterator[None]:
 
 
 def _accept_uploads_only(*inputs: Any) -> None:
-    """Refuse what Gradio would read if a client names it: files of this machine and of other servers."""
+    """Refuse paths and addresses from a client: Gradio would read files of this machine or other servers."""
     uploads = inputs[0].GRADIO_CACHE
 
     async def uploaded(path: str | Path | None) -> str | None:

@@ -15,7 +15,7 @@ from rnnlab.serving.captioning import Attention, Captioned
 from rnnlab.serving.translation import Translated
 from rnnlab.types import Array
 
-_DARKEST = 0.72  # opacity of the shade where the weight is 0
+_DARKEST = 0.72  # opacity of the shade at weight 0
 
 
 def captions_html(found: Captioned, about_scores: str) -> str:
@@ -43,7 +43,7 @@ def translations_html(found: Translated, about_scores: str) -> str:
 
 
 def _maps(attention: Attention) -> dict[str, Any]:
-    """The picture, and for each word a shade that darkens it where the attention is weaker."""
+    """The picture, and for each word a shade that darkens regions with little attention."""
     height, width = attention.picture.shape[:2]
     return {
         "picture": data_url(attention.picture),
@@ -57,7 +57,7 @@ def _maps(attention: Attention) -> dict[str, Any]:
 
 
 def _shade(weights: Array) -> np.ndarray:
-    """A black picture with a pixel for each region, (side, side, 4) uint8, clear at the greatest weight."""
+    """A black picture with a pixel per region, (side, side, 4) uint8, transparent at the largest weight."""
     side = math.isqrt(weights.size)
     shares = weights.reshape(side, side) / max(float(weights.max()), 1e-12)
     shade = np.zeros((side, side, 4), np.uint8)

@@ -43,7 +43,8 @@ def listen(host: str, port: int | None = None) -> socket.socket:
     Raises
     ------
     OSError
-        If the port is taken or not allowed, or the host is not of this machine. The message names it.
+        If the port is taken or not allowed, or the host is not an address of this machine. The message names
+        it.
     """
     try:
         family, *_, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
@@ -51,7 +52,7 @@ def listen(host: str, port: int | None = None) -> socket.socket:
         raise OSError(f"--host {host}: {error.strerror}") from None
     for tried in range(_FIRST_PORT, _FIRST_PORT + _TRIED_PORTS) if port is None else [port]:
         listener = socket.socket(family)
-        if os.name == "posix":  # elsewhere this option would take the port from another program
+        if os.name == "posix":  # on other systems the option would take the port from another program
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((address[0], tried, *address[2:]))
@@ -85,9 +86,9 @@ def serve(
     ----------
     answerer : Answerer
     listener : socket
-        That of :func:`listen`.
+        From :func:`listen`.
     max_upload : int
-        The most bytes of a file.
+        The maximum size of a file in bytes.
     announce : callable
         Called when the page is ready.
 
@@ -106,7 +107,7 @@ def serve(
 
 @contextmanager
 def gradio_settings() -> Iterator[None]:
-    """Gradio's settings of the environment: no statistics, and a folder for uploads that is deleted."""
+    """A context with Gradio's environment variables: no telemetry, and a temporary folder for uploads."""
     with TemporaryDirectory(prefix="rnnlab-serve-") as folder:
         settings = {
             "GRADIO_ANALYTICS_ENABLED": "False",

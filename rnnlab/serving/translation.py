@@ -9,7 +9,7 @@ from rnnlab.reporting.translations import Alignment, aligned_words
 from rnnlab.serving.answerer import Answerer
 from rnnlab.tasks.translation import translate
 
-_MOST_WORDS = 1000  # of a source: others wait for its translation
+_MOST_WORDS = 1000  # maximum words of a source, because other requests wait for its translation
 
 
 class Translated(NamedTuple):

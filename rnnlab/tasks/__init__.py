@@ -1,4 +1,4 @@
-"""The tasks of recipes, captioning, translation and classification: one object each.
+"""The tasks of recipes: captioning, translation and classification, with one object each.
 
 :class:`~rnnlab.tasks.task.Task` is their interface. Everything that depends on the kind of a recipe is a
 method or an attribute of its task.

@@ -73,9 +73,9 @@ class Evaluation:
     sentences : list of str
         The best caption of each image.
     references : list of list of str
-        The sentences that people wrote.
+        The human sentences of each image.
     perplexity : float
-        Of the references of these images under the model, each cut to the data's ``max_words``.
+        The perplexity of these images' references, each cut to the data's ``max_words``.
     scores : CaptionScores
     tokenizer : "simple" or "ptb"
         The tokenizer of the scores.
@@ -102,11 +102,11 @@ class Evaluation:
         return [("images", f"{len(self.names):,}"), *numbers]
 
     def notes(self) -> list[str]:
-        """The tokenizer, and what could not be computed."""
+        """The tokenizer, and metrics that could not be computed."""
         return [f"tokenizer: {TOKENIZER_NOTES[self.tokenizer]}", *chosen_on(self.split), *self.scores.notes]
 
     def report(self) -> dict[str, Any]:
-        """The scores, and each caption with its references and scores, as JSON can hold them."""
+        """The scores, and each caption with its references and scores, as JSON values."""
         images = [
             {
                 "name": name,
@@ -149,7 +149,7 @@ def _open_coco(table: CocoData) -> CaptionData:
 
 
 def _options(table: Any) -> dict[str, Any]:
-    """The keys of a table [data] that say how to open the data; the others say how to train on them."""
+    """The keys of a table [data] for opening the data; the others are for training on them."""
     return {key: value for key, value in asdict(table).items() if key not in ("kind", "captions_per_image")}
 
 
@@ -208,7 +208,8 @@ class Captioning(Task):
     def combined(self, members: Sequence[Member], average: Average) -> Combined:
         """See :meth:`Task.combined`. Each model reads the features of its own data.
 
-        Without data, all models read one file of features, each on its own scale, or the same photographs.
+        Without data, all models read the same file of features, each with its own scaling, or the same
+        photographs.
         """
         models, first = [member.model for member in members], members[0]
         if all(member.data is first.data for member in members) and first.data is not None:
@@ -279,7 +280,7 @@ class Captioning(Task):
         ImportError
             If the extra ``eval`` is not installed.
         JavaError
-            If the tokenizer is "ptb" and there is no Java: before anything is decoded.
+            If the tokenizer is "ptb" and Java is missing. It is raised before anything is decoded.
         KeyError
             If the data have no such split.
         ValueError
@@ -321,7 +322,7 @@ def check_features(config: Config, data: CaptionData) -> None:
     Raises
     ------
     ValueError
-        If it has not. The message names ``model.attention`` and ``data.features``.
+        If they do not match. The message names ``model.attention`` and ``data.features``.
     """
     attention, shape = config.model.attention, data.feature_shape
     if attention is not None and len(shape) < 2:

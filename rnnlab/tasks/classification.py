@@ -57,11 +57,11 @@ class Evaluation:
         return [("images", f"{len(self.labels):,}"), *scores]
 
     def notes(self) -> list[str]:
-        """Whether the split chose the epoch."""
+        """A note if the epoch was chosen on this split."""
         return chosen_on(self.split)
 
     def report(self) -> dict[str, Any]:
-        """The scores, the confusion matrix, labels and predictions as JSON can hold them."""
+        """The scores, the confusion matrix, labels and predictions as JSON values."""
         arrays = {name: getattr(self, name).tolist() for name in ("confusion", "labels", "predictions")}
         return {"corpus": self.corpus(), "notes": self.notes(), **arrays}
 
@@ -129,7 +129,7 @@ class Classification(Task):
         evaluation: ClassificationEvaluationConfig | None = None,
         communicator: Communicator = ALONE,
     ) -> Evaluation:
-        """Classify a split and compare with its labels.
+        """Classify a split and compare the classes with its labels.
 
         Raises
         ------

@@ -26,9 +26,9 @@ class Discrepancy:
     Attributes
     ----------
     teacher_forced : (N, H)
-        The states that emit the last token of the human sentences.
+        The states that predict the last token of the human sentences.
     free_running : (N, H)
-        The states that emit the last token of the model's sentences of the same sources.
+        The states that predict the last token of the model's sentences for the same sources.
     mean_centroid, pointwise : float
         d_mc and d_pw of :mod:`rnnlab.metrics.discrepancy`.
     """
@@ -50,7 +50,7 @@ def discrepancy(
 ) -> Discrepancy:
     """Compare the teacher-forced last states of a split with those of greedy decoding, both without dropout.
 
-    Of an image, the first caption is read. The free-running sentences are decoded greedily, with the other
+    The first caption of each image is used. The free-running sentences are decoded greedily, with the other
     options of the recipe's table ``[decoding]``, such as its maximum length.
 
     Parameters

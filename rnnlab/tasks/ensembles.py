@@ -1,4 +1,4 @@
-"""The members of an ensemble, and the checks of what they must share."""
+"""The members of an ensemble, and checks that they are compatible."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_same_words(
     ----------
     members : sequence of Member
     name : str
-        Of the vocabulary, for the message.
+        The name of the vocabulary, for the message.
     vocabulary_of : callable
         The vocabulary of a member's inputs.
 
@@ -76,21 +76,21 @@ def check_same(members: Sequence[Member], name: str, value_of: Callable[[Any], A
 def check_same_splits(members: Sequence[Member], things: str, same: Callable[[Any, Any], bool]) -> None:
     """Check that the data of all members have the same splits.
 
-    The split ``train`` may differ: each model may have learned from other examples.
+    The split ``train`` may differ, because the models may be trained on different examples.
 
     Parameters
     ----------
     members : sequence of Member
     things : str
-        What a model reads, for the message: "images" or "sentences".
+        The kind of input, for the message: "images" or "sentences".
     same : callable
         Whether two splits are the same.
 
     Raises
     ------
     ValueError
-        If a member lacks a split of the first, or has another one of that name. The message names both runs
-        and the split.
+        If a member lacks a split of the first, or has a different split of that name. The message names both
+        runs and the split.
     """
     first, *others = members
     for member in others:

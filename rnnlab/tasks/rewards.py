@@ -21,8 +21,8 @@ def cider_d_reward(images: CaptionedImages) -> Reward:
     sentence with these n-grams, and models that are trained for CIDEr-D learn such endings. With it, a
     caption that ends as references do has more n-grams in common with them.
 
-    References are split by :func:`rnnlab.data.tokenize`. A word of the vocabulary that this would split
-    otherwise, such as "t-shirt" or ".", counts as the words that it is split into, as in scores of captions.
+    References are split by :func:`rnnlab.data.tokenize`. A word of the vocabulary that this function splits
+    further or removes, such as "t-shirt" or ".", is replaced by the result, as in the scores of captions.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def cider_d_reward(images: CaptionedImages) -> Reward:
         return scores
 
     def reward(sources: Array, tokens: Array, lengths: Array) -> np.ndarray:
-        """The scores of the sentences with their words split as those of the references."""
+        """The scores of the sentences, whose words are split like those of the references."""
         sentences = [
             [number for token in row[:length] for number in split.get(token, [token])]
             for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)

@@ -62,13 +62,13 @@ def decode(
     search = searches[options.method]
     rows = len(source[0] if isinstance(source, tuple) else source)
     rows = rows if first is None else min(first, rows)
-    wide = options.method != "sample" and _device_of(model) != "cpu"  # samples are those of a CPU
+    wide = options.method != "sample" and _device_of(model) != "cpu"  # so that samples equal those of a CPU
     size = _ROWS * TIMES_ON_GPU if wide else _ROWS
     blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
     generators = np.random.default_rng(rng).spawn(len(blocks)) if options.method == "sample" else []
 
     def found(block: int) -> list[list[Hypothesis]]:
-        own = {"rng": generators[block]} if generators else {}  # which rank decodes a block changes nothing
+        own = {"rng": generators[block]} if generators else {}  # independent of the rank that decodes a block
         return search(model, rows_of(source, blocks[block]), **arguments, **own)
 
     return list(chain.from_iterable(in_shares(communicator, range(len(blocks)), found)))

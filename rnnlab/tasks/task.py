@@ -1,4 +1,4 @@
-"""What the tasks have in common: the interface of their objects, and of their evaluations."""
+"""The interface of tasks, and of their evaluations."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ class Evaluation(Protocol):
         ...
 
     def notes(self) -> list[str]:
-        """What a reader of the scores should know, such as the tokenizer."""
+        """Remarks on the scores for the reader, such as the tokenizer."""
         ...
 
     def report(self) -> dict[str, Any]:
-        """The scores and all results as JSON can hold them."""
+        """The scores and all results as JSON values."""
         ...
 
 
 class Task(ABC):
-    """One kind of recipe: how its data, its model and its scores are made.
+    """One kind of recipe: its data, its model and its scores.
 
     Attributes
     ----------
     recipe : type
         The class of its recipes.
     does, makes, command : str
-        For messages: a model of this task ``does`` and ``makes`` something, by a command of ``rnnlab``.
+        For messages: what a model of this task ``does`` and ``makes``, and the ``rnnlab`` command for it.
     metrics : tuple of str
         The scores that ``evaluation.metrics`` of a recipe chooses from; empty if there is no choice.
     writes_sentences : bool
-        Whether its models search for sentences, by the table [decoding] of a recipe.
+        Whether its models generate sentences, with the table [decoding] of a recipe.
     """
 
     recipe: ClassVar[type[Any]]
@@ -99,7 +99,7 @@ class Task(ABC):
         return data
 
     def check_scorable(self, config: Any, data: Any) -> None:
-        """Check, before training, that the data have what the scores of a recipe need.
+        """Check, before training, that the recipe's scores can be computed from the data.
 
         Raises
         ------
@@ -118,40 +118,40 @@ class Task(ABC):
 
     @abstractmethod
     def inputs(self, config: Any, checkpoint: Checkpoint) -> Any:
-        """What new inputs of a trained model need, from its checkpoint alone."""
+        """The preprocessing of new inputs for a trained model, from its checkpoint only."""
 
     @abstractmethod
     def check_ensemble(self, members: Sequence[Member]) -> None:
-        """Compare what the checkpoints of runs say about their inputs, before data are opened.
+        """Compare the inputs that the checkpoints of runs describe, before data are opened.
 
         Raises
         ------
         ValueError
-            If models cannot form an ensemble. The message names two runs and what differs.
+            If models cannot form an ensemble. The message names two runs and their difference.
         """
 
     @abstractmethod
     def combined(self, members: Sequence[Member], average: Average) -> Combined:
-        """Two or more runs, of which :meth:`check_ensemble` has been called, as one model.
+        """Two or more runs, which :meth:`check_ensemble` has checked, as one model.
 
         Raises
         ------
         ValueError
-            If their data cannot be read by one ensemble. The message names two runs and what differs.
+            If one ensemble cannot read their data. The message names two runs and their difference.
         """
 
     @abstractmethod
     def epoch_scores(
         self, config: Any, data: Any, communicator: Communicator = ALONE
     ) -> Callable[[Any], dict[str, float]] | None:
-        """The function of the model that the solver evaluates after every epoch; None for the loss alone.
+        """The function that the solver calls with the model after every epoch; None for the loss only.
 
         The ranks of the communicator share its work.
 
         Raises
         ------
         ImportError, JavaError
-            If what computes the scores is not installed: before training, not after the first epoch.
+            If the scores need a package or Java that is not installed. It is raised before training.
         """
 
     def self_critical(self, data: Any, options: SelfCriticalConfig) -> tuple[Any, SelfCritical]:
@@ -178,14 +178,14 @@ class Task(ABC):
             Those of :meth:`open_data` and :meth:`new_model`, or of :meth:`combined`.
         split : str
         **options
-            Instead of the recipe's tables: ``evaluation``, and ``decoding`` if the task writes sentences.
-            ``communicator``: the ranks that share the work; all of them return the same. A task may have
-            further ones.
+            ``evaluation`` and, if the task generates sentences, ``decoding`` replace the recipe's tables.
+            ``communicator`` holds the ranks that share the work; all of them return the same. A task may have
+            further options.
         """
 
 
 def chosen_on(split: str) -> list[str]:
-    """The note on scores of the split by which the epoch was chosen."""
+    """The note on scores of the split on which the epoch was chosen."""
     if split != "val":
         return []
     return ["the epoch was chosen on val: publish scores of a split that chose nothing, such as test"]

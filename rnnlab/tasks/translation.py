@@ -63,7 +63,7 @@ class Evaluation:
     references : sequence of sequences of sequences of str
         One list of human translations per source.
     perplexity : float
-        Of the references under the model. A word that the vocabulary lacks counts as <UNK>.
+        The perplexity of the references under the model. A word that the vocabulary lacks counts as <UNK>.
     scores : TranslationScores or None
         BLEU of the best translations, if it is one of the metrics.
     keystrokes : KeystrokeScores or None
@@ -82,7 +82,7 @@ class Evaluation:
     tokenizer: str = "text"
 
     def text(self, words: Words) -> str:
-        """The sentence of its words."""
+        """The sentence made of these words."""
         return detokenize(words, self.tokenizer)
 
     def corpus(self) -> dict[str, float]:
@@ -100,7 +100,7 @@ class Evaluation:
         return [("sentences", f"{len(self.sources):,}"), *numbers]
 
     def notes(self) -> list[str]:
-        """The signature of BLEU, what the numbers are of, and whether the split chose the epoch."""
+        """The signature of BLEU, the units of the numbers, and whether the epoch was chosen on this split."""
         notes = [] if self.scores is None else [f"BLEU: {self.scores.signature}"]
         if self.tokenizer == SUBWORDS:
             notes.append("perplexity: of a piece of a word, so not comparable with that of words")
@@ -111,7 +111,7 @@ class Evaluation:
         return [*notes, *chosen_on(self.split)]
 
     def report(self) -> dict[str, Any]:
-        """The scores, and each translation with its references, as JSON can hold them."""
+        """The scores, and each translation with its references, as JSON values."""
         sentences: list[dict[str, Any]] = [
             {"source": self.text(source), "references": [self.text(words) for words in references]}
             for source, references in zip(self.sources, self.references, strict=True)
@@ -250,7 +250,7 @@ class TranslationTask(Task):
 def _bleu(
     tokenizer: str, candidates: Sequence[Words], references: Sequence[Sequence[Words]]
 ) -> TranslationScores:
-    """BLEU of the words; of the texts, split by 13a, if the words are pieces."""
+    """BLEU of the words or, if these are pieces of words, of the texts split by 13a."""
     if tokenizer != SUBWORDS:
         return corpus_bleu(candidates, references)
     texts = [[detokenize(words, tokenizer)] for words in candidates]
@@ -283,13 +283,13 @@ def translate(
         Their words.
     options : DecodingConfig
     lexicon : mapping of str to str, optional
-        UNK replacement: the model may write <UNK>, which becomes the lexicon's entry for the source word with
-        the most attention, or this source word where there is no entry.
+        UNK replacement: the model may generate <UNK>, which is replaced by the lexicon's entry for the source
+        word with the most attention, or by this source word if there is no entry.
     alignments : bool
         Whether hypotheses have an ``alignment``: a row for each word and, if finished, <END>; a column for
         each word of the source and its <END>. With a lexicon they always have one.
     rng : numpy Generator or seed
-        For ``method = "sample"``. A sample depends on it, on the source and on its place among the sources.
+        For ``method = "sample"``. A sample depends on the generator, on its source and on the source's index.
     communicator : Communicator
         Ranks that share the work, as of :func:`~rnnlab.tasks.search.decode`.
 
@@ -310,7 +310,7 @@ def translate(
     translations: list[list[Translation]] = [[_nothing(alignments or lexicon is not None)] for _ in rows]
     if not any(sources):
         return translations
-    order = list(range(len(rows)))  # a sample depends on the place of its source
+    order = list(range(len(rows)))  # a sample depends on the index of its source
     if options.method != "sample":  # sorted by length, so that a batch needs little padding
         order = [k for k in np.argsort([len(row) for row in rows], kind="stable") if sources[k]]
     found = decode(
@@ -322,7 +322,7 @@ def translate(
         communicator=communicator,
     )
     for k, hypotheses in zip(order, found, strict=True):
-        if sources[k]:  # others are rows of <END> alone
+        if sources[k]:  # empty sources have only <END>
             translations[k] = [
                 _translation(hypothesis, sources[k], vocabularies[1], lexicon) for hypothesis in hypotheses
             ]
@@ -330,9 +330,9 @@ def translate(
 
 
 def lexicon(model: Seq2Seq, data: ParallelData, *, batch_size: int = 64) -> dict[str, str]:
-    """Map each source word of the training pairs to the target word that most frequently attends to it most.
+    """Map each source word of the training pairs to the target word that most often attends most to it.
 
-    Words that the vocabulary lacks have an entry too.
+    Words that the vocabulary lacks have an entry, too.
 
     Raises
     ------
@@ -368,7 +368,7 @@ def _translation(
     words = [vocabulary.idx_to_word[token] for token in hypothesis.tokens]
     if hypothesis.alignment is not None:
         hypothesis = hypothesis._replace(alignment=hypothesis.alignment[:, : len(source) + 1])
-        if lexicon is not None:  # the most attention among the words: <END> has no translation
+        if lexicon is not None:  # attention to words only, because <END> has no translation
             words = replace_unknown(words, hypothesis.alignment, source, lexicon)
     return Translation(words, hypothesis)
 
@@ -389,7 +389,7 @@ def _perplexity(
 def _keystrokes(
     data: ParallelData, model: Any, split: str, count: int, communicator: Communicator
 ) -> KeystrokeScores:
-    """CS-k of the first ``count`` targets of a split; each rank predicts the words of some batches."""
+    """CS-k of the first ``count`` targets of a split. Each rank predicts the words of some batches."""
     pairs, words = data.split(split), data.vocabulary.idx_to_word
     by_length = np.argsort(pairs.target_rows.lengths(slice(count)), kind="stable")
     batches = np.split(by_length, range(_SCORED_AT_ONCE, count, _SCORED_AT_ONCE))

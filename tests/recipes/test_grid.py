@@ -68,7 +68,7 @@ def test_a_name_is_a_file_name():
         (["model.hidden_dim"], "'model.hidden_dim', expected key.sub=value or key.sub=value,value"),
         (["=1,2"], "'=1,2', expected key.sub=value"),
         (["a=1,2", "a=3"], "a is given twice, expected all of its values in one: a=1,2"),
-        (["a=1,,2"], "'a=1,,2' has an empty value, expected a value beside each comma"),
+        (["a=1,,2"], "'a=1,,2' has an empty value, expected values around each comma"),
         (["a=1,1"], "'a=1,1' has a value twice, 1 and 1, expected different ones"),
         (["a=0.1,1e-3,0.001"], "'a=0.1,1e-3,0.001' has a value twice, 1e-3 and 0.001, expected"),
         (["a=[32, 64],[32,64]"], r"'a=\[32, 64\],\[32,64\]' has a value twice"),

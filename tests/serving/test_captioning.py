@@ -125,7 +125,7 @@ def test_regions_that_are_no_square_grid_have_no_maps(shapes, answerer, monkeypa
     monkeypatch.setattr(captioning, "attended_words", lambda best, inputs: (["a"], np.ones((1, 6))))
     found = answerer(PictureCaptioner, shapes, with_data=True).caption("val", 0, 1)
     assert found.attention is None
-    assert list(found.notes) == ["The regions are no square grid, so there are no maps of attention."]
+    assert list(found.notes) == ["The regions are not a square grid, so there are no attention maps."]
 
 
 @pytest.mark.parametrize(

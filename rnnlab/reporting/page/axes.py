@@ -1,7 +1,7 @@
-"""Charts as places on axes, in percent of width and height, from which the template draws SVG.
+"""Charts as positions on axes, in percent of width and height, from which the template draws SVG.
 
-The drawing is stretched to its place on the page; labels are text of the page and are not. So they stay
-readable on a narrow screen.
+The drawing is stretched to its place on the page. Labels are text of the page and are not stretched, so that
+they stay readable on a narrow screen.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from matplotlib.ticker import MaxNLocator
 
 from rnnlab.reporting.curves import Chart, Curve
 
-NUM_COLORS = 8  # in style.css
-_MOST_DOTS = 60  # of a curve; longer ones are lines alone
+NUM_COLORS = 8  # number of colours in style.css
+_MOST_DOTS = 60  # maximum number of points drawn as dots; longer curves are lines only
 
 
 class Tick(NamedTuple):
@@ -38,7 +38,7 @@ class Plot(NamedTuple):
     """A chart as the template draws it."""
 
     heading: str
-    summary: str  # instead of the picture
+    summary: str  # alternative text for the picture
     x_ticks: list[Tick]
     y_ticks: list[Tick]
     lines: list[Line]
@@ -47,9 +47,9 @@ class Plot(NamedTuple):
 
 
 def plot_of(chart: Chart, names: list[str]) -> Plot:
-    """A chart on its axes. ``names`` are those of the runs; they are left out if there is one run.
+    """A chart on its axes. ``names`` are those of the runs; they are not shown if there is only one run.
 
-    The axes hold the value of every epoch. The first iterations may have larger losses, which are cut off.
+    The axes include the value of every epoch. Larger losses of the first iterations are cut off.
     """
     notes = list(chart.notes)
     values = [value for curve in chart.curves for value in curve.values.values()]
@@ -106,13 +106,13 @@ def _round_values(least: float, greatest: float) -> list[float]:
 
 
 def _below(top: float, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points from the first one that is not above the axes; later ones that are above are moved down."""
+    """The points from the first one within the axes on; later points above the axes are moved down."""
     first = next((k for k, (_, y) in enumerate(points) if y <= top), len(points))
     return [(x, min(y, top)) for x, y in points[first:]]
 
 
 def _dots(points: list[tuple[float, float]]) -> str:
-    """Lines without length, which round ends make circles of any size on the screen."""
+    """Lines of length zero, whose round ends appear as circles of the same size at any scale."""
     return " ".join(f"M{x:g} {y:g}h0" for x, y in points)
 
 
@@ -126,7 +126,7 @@ def _number(value: float | None) -> str:
 
 
 def _summary(chart: Chart, names: list[str]) -> str:
-    """What a curve does, in words."""
+    """A description of the curves in words."""
     parts = []
     for curve in chart.curves:
         values = list(curve.values.values())

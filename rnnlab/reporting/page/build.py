@@ -1,7 +1,7 @@
-"""The page of a report: what its template is given, and the file.
+"""The page of a report: the variables of its template, and the file.
 
-The page makes no request: style, script and pictures are in it, and its content security policy allows no
-other source. Every text is escaped by the template.
+The page makes no request: it contains its style, script and pictures, and its content security policy allows
+no other source. The template escapes all text.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def write_report(
     Parameters
     ----------
     path : path
-        An HTML file. It is the complete page or what it was before.
+        An HTML file. It is written atomically.
     records : sequence of Record
     results : sequence of Results, optional
         One for each record; without them there are neither scores nor examples.
     examples : int
-        The most images or sentences to show of a task.
+        The maximum number of images or sentences to show for each task.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _content(records: Sequence[Record], results: Sequence[Results], examples: in
 
 
 def _confusion(evaluation: classification.Evaluation) -> dict[str, Any]:
-    """The rows of a confusion matrix, with shares of the true class, and its most frequent mistakes."""
+    """The rows of a confusion matrix, as shares of the true class, and its most frequent mistakes."""
     counts = evaluation.confusion
     totals = counts.sum(axis=1)
     wrong = [(int(n), i, j) for (i, j), n in np.ndenumerate(counts) if i != j and n]
@@ -128,7 +128,7 @@ def _confusion(evaluation: classification.Evaluation) -> dict[str, Any]:
 
 
 def _render(content: dict[str, Any]) -> str:
-    """The page, by the files of this folder."""
+    """The page, from the template files of this folder."""
     import jinja2
     from markupsafe import Markup
 

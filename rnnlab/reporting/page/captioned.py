@@ -20,7 +20,7 @@ from rnnlab.tasks.search import decode
 class Card(NamedTuple):
     """An image with captions.
 
-    ``rank`` is its place among the images by the score of the first run's caption, best first.
+    ``rank`` is its rank by the score of the first run's caption, best first.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Card(NamedTuple):
 
 
 class _Captions(NamedTuple):
-    """The captions of a run of images of a split."""
+    """The captions of images of a split by one run."""
 
     run: int
     names: Sequence[str]
@@ -40,10 +40,10 @@ class _Captions(NamedTuple):
 
 
 def caption_cards(results: Sequence[Results], count: int) -> tuple[list[Card], list[str]]:
-    """At most ``count`` images with captions, and notes on what is left out.
+    """At most ``count`` images with captions, and notes on omissions.
 
-    Images on the disk go first. A quarter have the best captions of the first run by CIDEr, a quarter the
-    worst, and the others lie evenly between them. Without CIDEr they are the first ones.
+    Images on the disk are preferred. A quarter have the best captions of the first run by CIDEr, a quarter
+    the worst, and the others are evenly spaced between them. Without CIDEr the first images are shown.
     """
     numbers = [number for number, each in enumerate(results) if _captions_images(each)]
     if not numbers or not count:
@@ -75,7 +75,7 @@ def _captions_images(results: Results) -> bool:
 
 
 def _captions(number: int, results: Results, count: int) -> _Captions:
-    """The captions that were scored; those of the first images if nothing could be scored."""
+    """The scored captions; those of the first images if nothing could be scored."""
     run: Any = results.run
     scored = results.evaluation
     if scored is not None:
@@ -132,7 +132,7 @@ def _sentences(
         side = math.isqrt(weights.shape[-1])
         if side**2 != weights.shape[-1]:
             weights, side = None, 0
-            notes.append(f"{run.directory}: its regions are no square grid, so there are no maps.")
+            notes.append(f"{run.directory}: its regions are not a square grid, so there are no maps.")
     else:
         notes.append(f"{run.directory}: its model does not attend to regions, so there are no maps.")
     vocabulary = run.data.vocabulary.idx_to_word

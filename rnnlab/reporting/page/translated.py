@@ -22,9 +22,9 @@ class SourceCard(NamedTuple):
 
 
 def translation_cards(results: Sequence[Results], count: int) -> tuple[list[SourceCard], list[str]]:
-    """The first ``count`` sentences with translations, and notes on what is left out.
+    """The first ``count`` sentences with translations, and notes on omissions.
 
-    Translations of runs with other sentences than the first run's are left out.
+    Translations of runs whose sentences differ from the first run's are left out.
     """
     numbers = [number for number, each in enumerate(results) if _translates(each)]
     if not numbers or not count:

@@ -1,4 +1,4 @@
-"""Words with attention weights, in a form that a page holds in little space."""
+"""Words with attention weights, in a compact form for a page."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rnnlab.types import Array
 
 
 class Word(NamedTuple):
-    """A word of a sentence that a model wrote.
+    """A word of a sentence that a model generated.
 
-    ``weights`` are two hexadecimal digits for each slot, 255 for the one with the most attention, which
-    has the weight ``peak``. Both are empty where the model does not attend.
+    ``weights`` has two hexadecimal digits for each slot; 255 stands for the largest weight, which is
+    ``peak``. Both are empty if the model does not attend.
     """
 
     text: str
@@ -28,7 +28,7 @@ class Sentence(NamedTuple):
     run: int
     words: list[Word]
     score: str = ""
-    side: int = 0  # of the square grid of regions that the weights are of; 0 if they are of none
+    side: int = 0  # side of the square grid of regions; 0 if the weights are not those of a grid
 
 
 def words_of(texts: Sequence[str], weights: Array | None) -> list[Word]:
@@ -45,7 +45,7 @@ def _word(text: str, row: Array) -> Word:
 
 
 def token_rows(model: Any, sentences: Sequence[Sequence[int]]) -> np.ndarray:
-    """Sentences as a model is trained on them: <START>, words, <END>, padding."""
+    """Sentences in the form of training data: <START>, words, <END>, padding."""
     width = 2 + max(map(len, sentences), default=0)
     rows = np.full((len(sentences), width), model.null_token)
     for row, tokens in zip(rows, sentences, strict=True):
