@@ -1,8 +1,9 @@
 """``python -m benchmarks [NAME ...]``: rnnlab and PyTorch side by side.
 
-Each side runs in a process of its own with the same number of threads; the sides take turns, round by
-round, so that a slow period of the machine affects both. The ratio is that of the minima over the rounds:
-above 1, rnnlab needs less. Where the PyTorch side can be written in several ways, the fastest counts.
+Each side runs in a process of its own with the same number of threads; the sides take turns, round by round,
+so that a slow period of the machine affects both. The ratio is PyTorch's minimum over the rounds divided by
+rnnlab's: above 1, rnnlab needs less. Where the PyTorch side can be written in several ways, the fastest
+counts.
 
 With ``--device gpu`` both sides use the same GPU, also in turns, and the ratio is that of the medians.
 """
@@ -71,15 +72,18 @@ def main(arguments: list[str] | None = None) -> int:
         "--device", choices=("cpu", "gpu"), default="cpu", help=f"gpu: {', '.join(GPU_SUITES)} alone"
     )
     parser.add_argument(
-        "--rounds", type=positive_integer, default=10, help="turns of each side (10; slow suites have fewer)"
+        "--rounds", type=positive_integer, default=10, help="turns of each side (10; fewer in slow suites)"
     )
     parser.add_argument(
-        "--threads", type=positive_integer, default=os.cpu_count(), help="of each side (all processors)"
+        "--threads",
+        type=positive_integer,
+        default=os.cpu_count(),
+        help="threads of each side (default: one for each processor)",
     )
     parser.add_argument("--json", metavar="FILE", help="write the table and all measurements")
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     parser.add_argument(
-        "--compare", metavar="OLD.json", help="at the end, what has changed since --json wrote this file"
+        "--compare", metavar="OLD.json", help="print the changes since --json wrote this file"
     )
     options = parser.parse_args(arguments)
     for name in options.names:

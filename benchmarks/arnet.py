@@ -1,7 +1,7 @@
-"""A training step with ARNet, beside the same model without it plus a lone LSTM with a projection.
+"""A training step with ARNet, compared with a step without ARNet plus a separate LSTM with a projection.
 
 The model is that of ``captioning``. The LSTM has as many units as ARNet and reads as many states in as
-many real steps, forward and backward; its states are projected at real steps only. This is the least that
+many real steps, forward and backward; its states are projected at real steps only. This is the minimum that
 ARNet has to compute. ARNet also packs targets, adds gradients to states, and has parameters that Adam
 updates. A ratio of 0.87 is 1.15 times the time.
 
@@ -25,10 +25,10 @@ Array = Any
 
 
 class Sizes(NamedTuple):
-    """Of a case."""
+    """The sizes of a case."""
 
     R: int  # units of ARNet
-    captions: captioning.Sizes  # all else
+    captions: captioning.Sizes  # all other sizes
 
 
 CASES = {
@@ -51,7 +51,7 @@ RECONSTRUCTION = 0.01
 
 
 def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], object]:
-    """The step with ARNet, or the step without it and the LSTM."""
+    """The step with ARNet, or the step without ARNet together with the separate LSTM."""
     features, captions = captioning.batch(sizes.captions)
     if side.startswith("torch"):
         return _torch(side, sizes, features, captions, device)
@@ -71,7 +71,7 @@ def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], object
 
 
 def lstm_with_projection(sizes: Sizes, captions: Array) -> Callable[[], dict[str, Array]]:
-    """Forward and backward of an LSTM over states of H numbers, and of a linear map of what it makes."""
+    """Forward and backward of an LSTM over states of H numbers, and of a linear map of its states."""
     from rnnlab.layers import affine_backward, affine_forward, lstm_backward, lstm_forward
 
     (N, T, _, _, H, *_), R = sizes.captions, sizes.R

@@ -1,9 +1,9 @@
 """One training step of a captioning model with attention to regions, Adam included, and the same in PyTorch.
 
-The model is that of ``flickr8k_soft_attention.toml``: additive scores, the mean region as the initial
-state, deep output, the doubly stochastic loss, and dropout. PyTorch has a loop over the steps, with its cell
-in operations and with nn.LSTMCell or nn.GRUCell, always with fused Adam; the faster one counts. nn.GRUCell is
-another cell than ours: its reset gate acts after the product.
+The model is that of ``flickr8k_soft_attention.toml``: additive scores, the mean region as the initial state,
+deep output, the doubly stochastic loss, and dropout. PyTorch has a loop over the steps. Its cell is written
+in elementary operations or is nn.LSTMCell or nn.GRUCell, always with fused Adam; the faster one counts.
+nn.GRUCell differs from our cell: its reset gate acts after the product.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Array = Any
 
 
 class Sizes(NamedTuple):
-    """Of a case."""
+    """The sizes of a case."""
 
     cell: str  # of the decoder
     L: int  # regions
     A: int  # units of the scores
-    captions: captioning.Sizes  # all else; D is the numbers in a region's vector
+    captions: captioning.Sizes  # all other sizes; D is the size of a region's vector
 
 
 CAPTIONS = captioning.Sizes(64, 21, 256, 512, 512, 2541, 10.8, 3.8, 2, 20)
@@ -41,7 +41,7 @@ DOUBLY_STOCHASTIC = 2e-4
 
 
 def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], float]:
-    """The step of one side, which returns its loss."""
+    """The training step of one side; it returns the loss."""
     features, captions = batch(sizes)
     if side.startswith("rnnlab"):
         graphs = "graphs" in side
@@ -60,7 +60,7 @@ def batch(sizes: Sizes) -> tuple[Array, Array]:
 
 
 def weights(sizes: Sizes) -> dict[str, Array]:
-    """The parameters of the model, by its names for them."""
+    """The parameters of the model by name."""
     D, W, H, V = (getattr(sizes.captions, letter) for letter in "DWHV")
     shapes = decoder_shapes(gates={"lstm": 4, "gru": 3}[sizes.cell], W=W, H=H, C=D, A=sizes.A, V=V)
     for key in ("_proj", "_proj_c") if sizes.cell == "lstm" else ("_proj",):
@@ -69,7 +69,7 @@ def weights(sizes: Sizes) -> dict[str, Array]:
 
 
 def decoder_shapes(*, gates: int, W: int, H: int, C: int, A: int, V: int) -> dict[str, tuple[int, ...]]:
-    """The shapes of embedding, decoder and output, for a memory of vectors of C numbers."""
+    """The shapes of the parameters of embedding, decoder and output, for a memory of vectors of C numbers."""
     G = gates * H
     cell = {"Wx": (W, G), "Wh": (H, G), "b": (G,), "Wz": (C, G)}
     scores = {"source_Wq": (H, A), "source_Wm": (C, A), "source_b": (A,), "source_v": (A,)}
@@ -84,7 +84,7 @@ def draw(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
 
 
 def vocabulary(V: int) -> dict[str, int]:
-    """V words."""
+    """A vocabulary of V words."""
     words = ["<NULL>", "<START>", "<END>", "<UNK>", *map(str, range(4, V))]
     return {word: index for index, word in enumerate(words)}
 
@@ -112,7 +112,7 @@ def model(sizes: Sizes, weights: dict[str, Array]) -> Any:
 
 
 def torch_model(sizes: Sizes, weights: dict[str, Array], *, in_operations: bool = True) -> Any:
-    """The same in PyTorch, its cell in operations or a module."""
+    """The same model in PyTorch, whose cell is written in elementary operations or is a module."""
     import torch
 
     from benchmarks.torch_attention import GRU, LSTM, Captioner, NNCell

@@ -1,9 +1,9 @@
 """Captions of 250 images and translations of 250 sentences by the models with attention, with a beam of 5.
 
 Both sides have the same weights and the same rules, those of :func:`rnnlab.decoding.beam_search`. The weights
-are random, but such that sentences, of 8 words at least, have 12 in the mean. In PyTorch the sentences of a
-source share its memory, so that no step copies it. A batch may have 50, 100 or 250 sources; the fastest
-counts, on both sides.
+are random and chosen such that sentences have at least 8 words and 12 on average. In PyTorch the sentences of
+a source share its memory, so that no step copies it. A batch may have 50, 100 or 250 sources; the fastest
+size counts, on both sides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = Any
 
 
 class Sizes(NamedTuple):
-    """Of a case."""
+    """The sizes of a case."""
 
     beam: int
     least: int  # words in a sentence
@@ -56,7 +56,7 @@ def prepare(side: str, sizes: Sizes) -> Callable[[], list[tuple[int, ...]]]:
 
 
 def telling(weights: dict[str, Array]) -> dict[str, Array]:
-    """Make some words much likelier than others, and sentences depend on their sources."""
+    """Scale weights: some words become much likelier than others, and sentences depend on sources."""
     factors = {"W_embed": 12, "W_source": 12, "W_vocab": 12, "Wx": 1.5, "Wh": 1.5}
     factors |= {"W_proj": 8, "W_proj_c": 8, "W_init": 8, "W_deep_z": 3}
     for name in factors.keys() & weights.keys():
@@ -67,7 +67,7 @@ def telling(weights: dict[str, Array]) -> dict[str, Array]:
 
 
 def search(model: Any, sizes: Sizes) -> Callable[[Array], list[tuple[int, ...]]]:
-    """Beam search by our model, from sources to sentences."""
+    """A function that decodes sources with our model by beam search."""
     from rnnlab.decoding import beam_search
 
     options = {"beam_size": sizes.beam, "min_length": sizes.least, "max_length": sizes.most}

@@ -1,10 +1,10 @@
 """``python -m benchmarks beyond_memory``: an epoch on features larger than memory, and many sentence pairs.
 
-Made features (49 regions of 512 numbers, float32) train a captioner with attention for an epoch: a few of
-them in memory and lazily, then all of them lazily, under a limit of memory, from a cold page cache and from a
-warm one. A cold page cache holds nothing of the file; a warm one what the run before has left. The times are
-per image, relative to those in memory. Then made sentence pairs are opened as parallel text. Every
-measurement is a process of its own.
+A captioner with attention is trained for an epoch on synthetic features (49 regions of 512 numbers, float32).
+A few of them are read from memory and lazily, then all of them lazily, under a memory limit, from a cold page
+cache and from a warm one. A cold page cache holds nothing of the file; a warm one holds the pages that the
+previous run has left. The times are per image, relative to those in memory. Then synthetic sentence pairs are
+opened as parallel text. Each measurement runs in a separate process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
 
 def write_features(path: Path, images: int) -> None:
-    """Write the features of images: a few images again and again, each time with other numbers."""
+    """Write the features of images: a few images repeatedly, each time with different numbers."""
     import h5py
 
     few = np.random.default_rng(0).standard_normal((64, *SHAPE)).astype(np.float32)
@@ -57,7 +57,7 @@ def write_features(path: Path, images: int) -> None:
 
 
 def write_pairs(folder: Path, pairs: int) -> None:
-    """Write parallel text of two made languages, whose words have the frequencies of Zipf's law."""
+    """Write parallel text of two synthetic languages, whose word frequencies follow Zipf's law."""
     rng = np.random.default_rng(0)
     shares = 1 / np.arange(1, DISTINCT + 1)
     for language in ("src", "trg"):
@@ -69,14 +69,14 @@ def write_pairs(folder: Path, pairs: int) -> None:
 
 
 def forget(path: Path) -> None:
-    """Take a file out of the page cache."""
+    """Remove a file from the page cache."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def epoch(path: str, images: int, lazy: bool) -> dict[str, float]:
-    """Train for an epoch; its seconds, and the megabytes of resident memory at their peak."""
+    """Train for an epoch; return its seconds and the peak resident memory in megabytes."""
     import h5py
 
     from rnnlab.data import CaptionData, CaptionSplit, LazyFeatures, Vocabulary
@@ -105,7 +105,7 @@ def epoch(path: str, images: int, lazy: bool) -> dict[str, float]:
 
 
 def opening(folder: str) -> dict[str, float]:
-    """Open sentence pairs, and make the first batch of an epoch; the seconds, and the megabytes."""
+    """Open sentence pairs and make the first batch of an epoch; return the seconds and the megabytes."""
     from rnnlab.data import open_parallel
 
     before, began = resident("VmRSS"), time.perf_counter()
@@ -125,17 +125,17 @@ def opening(folder: str) -> dict[str, float]:
 
 
 def measure(function: str, *arguments: Any, limit: float | None = None) -> dict[str, float]:
-    """What a function of this module returns in a process of its own, with at most ``limit`` gigabytes."""
+    """Call a function of this module in a separate process, with at most ``limit`` gigabytes."""
     task = json.dumps([function, arguments, limit])
     command = [sys.executable, "-m", "benchmarks.beyond_memory", "--task", task]
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE)
     if done.returncode:
-        raise SystemExit(f"{function} {arguments}: the process ended with {done.returncode}")
+        raise SystemExit(f"{function} {arguments}: the process ended with status {done.returncode}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def _work(task: str) -> None:
-    """The process of a measurement."""
+    """Run one measurement, in its own process."""
     function, arguments, limit = json.loads(task)
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_AS, (int(limit * GIGABYTE),) * 2)
@@ -181,7 +181,7 @@ def many_pairs(folder: Path, pairs: int) -> None:
     for name in ("open", "first batch", "fingerprint"):
         print(f"{name:<34}{found[name]:8.1f} s")
     grown = found["resident"] - found["resident before"]
-    print(f"{'resident at its peak':<34}{found['resident']:8,.0f} MB, {grown:,.0f} more than before")
+    print(f"{'peak resident memory':<34}{found['resident']:8,.0f} MB, {grown:,.0f} more than before")
     for path in folder.glob("train.*"):
         path.unlink()
 
@@ -200,15 +200,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--gigabytes", type=_not_negative, default=20, help="of all features (20); 0 for none"
     )
-    parser.add_argument("--small", type=positive_number, default=1, help="gigabytes of those in memory (1)")
+    parser.add_argument(
+        "--small", type=positive_number, default=1, help="gigabytes of the features in memory (1)"
+    )
     parser.add_argument(
         "--limit", type=positive_number, default=2, help="gigabytes of memory for lazy epochs (2)"
     )
     parser.add_argument(
         "--pairs", type=natural_number, default=10_000_000, help="sentence pairs (10,000,000); 0 for none"
     )
-    parser.add_argument("--folder", help="where features and pairs are written for a time (a temporary one)")
-    parser.add_argument("--threads", type=positive_integer, default=os.cpu_count(), help="(all processors)")
+    parser.add_argument(
+        "--folder", help="folder for the temporary files of features and pairs (a temporary folder)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=positive_integer,
+        default=os.cpu_count(),
+        help="number of threads (default: one for each processor)",
+    )
     parser.add_argument("--task", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.task is not None:

@@ -1,4 +1,4 @@
-"""Suites whose products have factors in bfloat16, beside PyTorch in float32 and in bfloat16 autocast.
+"""Suites with products in bfloat16, compared with PyTorch in float32 and in bfloat16 autocast.
 
 A side "autocast ..." is the side "torch ..." of another suite in autocast: PyTorch chooses which operations
 are computed in bfloat16. rnnlab rounds the factors of all products of matrices, and nothing else.
@@ -13,17 +13,17 @@ from typing import Any
 
 
 def with_autocast(*torch_sides: str) -> tuple[str, ...]:
-    """The sides of a suite, from those of PyTorch in float32."""
+    """The sides of a suite, given PyTorch's sides in float32."""
     return ("rnnlab", *torch_sides, *(_other(side) for side in torch_sides))
 
 
 def lacking() -> str:
-    """Why this machine does not compute such products, or nothing."""
+    """Why this machine does not compute such products; empty if it does."""
     return f"is left out: {declined()}" if declined() else ""
 
 
 def declined() -> str:
-    """Why products in bfloat16 would be in float32 here, or in NumPy, which is slow; or nothing."""
+    """Why products in bfloat16 would be computed in float32, or slowly by NumPy; empty if they would not."""
     try:
         from rnnlab.ops.numba import bfloat16
     except ImportError as error:
@@ -32,7 +32,7 @@ def declined() -> str:
 
 
 def prepare(suite: ModuleType, side: str, sizes: Any) -> Callable[[], Any]:
-    """The work of a side, from that of a suite in float32."""
+    """The work of a side, given the suite in float32."""
     work = suite.prepare(side.replace("autocast", "torch"), sizes)
     if side.startswith("torch"):
         return work

@@ -1,4 +1,4 @@
-"""``python -m benchmarks breakdown``: what a training step of ``captioning`` spends its time on.
+"""``python -m benchmarks breakdown``: how a training step of ``captioning`` spends its time.
 
 Each primitive of ``rnnlab.ops`` is timed while steps run, and "outside primitives" is the rest: Python, and
 NumPy called directly. ``lstm_steps_forward`` and ``lstm_steps_backward`` are the products with the recurrent
@@ -36,9 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="CASE",
         help=f"some of: {', '.join(map(repr, captioning.CASES))}; by default all",
     )
-    parser.add_argument("--threads", type=positive_integer, default=2, help="threads (default: 2)")
+    parser.add_argument("--threads", type=positive_integer, default=2, help="number of threads (default: 2)")
     parser.add_argument(
-        "--steps", type=positive_integer, default=30, help="steps, of which the median counts (default: 30)"
+        "--steps", type=positive_integer, default=30, help="number of steps; the median counts (default: 30)"
     )
     parser.add_argument("--ops", choices=("fused", "numpy"), help="compiled kernels or plain NumPy")
     options = parser.parse_args(arguments)

@@ -1,9 +1,9 @@
 """One training step of the captioning model, Adam included, and the same in PyTorch.
 
 The image is the initial state, h0 and c0 = tanh of linear maps; dropout on features, words and hidden states;
-the loss is over real tokens only. PyTorch runs it in the two usual ways, with padding and with
-packed sequences, always with fused Adam, and the faster one counts; on a GPU also with torch.compile. There
-ours runs launch by launch and as a CUDA graph, and the faster one counts.
+the loss is over real tokens only. PyTorch runs it in the two usual ways, with padding and with packed
+sequences, always with fused Adam, and the faster one counts; on a GPU also with torch.compile. On a GPU
+rnnlab runs launch by launch and as a CUDA graph, and the faster one counts.
 
 Both are compared with one matrix product of as many operations as all products of the step (``gemm.py``).
 """
@@ -27,15 +27,15 @@ class Sizes(NamedTuple):
     """The sizes of a case, and the numbers of words in its captions."""
 
     N: int  # captions in a batch
-    T: int  # the most tokens that are read: <START> and the words
+    T: int  # maximum number of input tokens: <START> and the words
     D: int  # numbers in a feature vector
     W: int  # numbers in a word vector
     H: int  # hidden units
     V: int  # words
     mean: float = 12  # words in a caption: mean,
     spread: float = 3  # standard deviation,
-    least: int = 8  # least and
-    most: int = 15  # most; <END> comes after them
+    least: int = 8  # minimum and
+    most: int = 15  # maximum; <END> comes after them
 
 
 CASES = {
@@ -61,7 +61,7 @@ DROPOUT = {"feature_dropout": 0.3, "word_dropout": 0.5, "output_dropout": 0.5}
 
 
 def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], object]:
-    """The step of one side, which returns its loss, or the product."""
+    """The training step of one side, which returns the loss, or the matrix product."""
     features, captions = batch(sizes)
     if side.startswith("rnnlab"):
         graphs = "graphs" in side
@@ -83,7 +83,7 @@ def batch(sizes: Sizes) -> tuple[Array, Array]:
 
 
 def weights(sizes: Sizes) -> dict[str, Array]:
-    """The parameters of the model, by its names for them."""
+    """The parameters of the model by name."""
     D, W, H, V = sizes.D, sizes.W, sizes.H, sizes.V
     shapes = {"W_proj": (D, H), "b_proj": (H,), "W_proj_c": (D, H), "b_proj_c": (H,), "W_embed": (V, W)}
     shapes |= {"Wx": (W, 4 * H), "Wh": (H, 4 * H), "b": (4 * H,), "W_vocab": (H, V), "b_vocab": (V,)}
@@ -94,7 +94,7 @@ def weights(sizes: Sizes) -> dict[str, Array]:
 def flops(sizes: Sizes, captions: Array) -> int:
     """The floating-point operations of the products of a step, forward and backward, over real tokens only.
 
-    A product (m, k) (k, n) has 2 m k n. A backward has two such, but the features want no gradient.
+    A product (m, k) (k, n) has 2 m k n. A backward has two such products, but the features need no gradient.
     """
     tokens = int((captions[:, 1:] != 0).sum())
     D, W, H, V = sizes.D, sizes.W, sizes.H, sizes.V
@@ -149,8 +149,9 @@ def torch_training_step(
 ) -> Callable[[], float]:
     """PyTorch's step, of ``modules`` or of ``parts`` with more in them.
 
-    ``further(hidden, h0, real)`` is a loss to add, of the states as nn.LSTM returns them, padded or packed.
-    ``real`` takes from them, and from arrays (N, T, ...), the rows of real steps, always in the same order.
+    ``further(hidden, h0, real)`` returns a loss to add; ``hidden`` are the states as nn.LSTM returns them,
+    padded or packed. ``real`` selects the rows of real steps from them and from arrays (N, T, ...), always in
+    the same order.
     """
     import torch
     from torch.nn.functional import cross_entropy, dropout
@@ -160,7 +161,7 @@ def torch_training_step(
     parts = modules(sizes, weights(sizes)) if parts is None else parts
     parts.to(DEVICES[device])
     adam = torch.optim.Adam(parts.parameters(), fused=True)
-    lengths = torch.from_numpy((captions[:, 1:] != 0).sum(1))  # nn.utils.rnn wants them on the CPU
+    lengths = torch.from_numpy((captions[:, 1:] != 0).sum(1))  # nn.utils.rnn needs them on the CPU
     x, tokens = (torch.from_numpy(array).to(DEVICES[device]) for array in (features, captions))
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
     rows, steps = (targets != 0).nonzero(as_tuple=True)

@@ -1,7 +1,8 @@
-"""GRU, simplified GRU and vanilla RNN, forward and backward, beside the same cells in PyTorch's operations.
+"""GRU, simplified GRU and vanilla RNN, forward and backward, and the same cells in PyTorch's operations.
 
-PyTorch's cells are a loop over the steps, with the product of the inputs taken out of it, and autograd; the
-vanilla RNN runs beside torch.nn.RNN too. torch.nn.GRU is another cell: its reset gate acts after the product.
+PyTorch's cells are a loop over the steps, with the product of the inputs computed before it, and autograd.
+The vanilla RNN is also compared with torch.nn.RNN. torch.nn.GRU is a different cell: its reset gate acts
+after the product.
 """
 
 from __future__ import annotations

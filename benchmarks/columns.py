@@ -29,7 +29,7 @@ def score(name: str, form: str = ".1f", factor: float = 100) -> Column:
 
 
 def best(name: str, form: str = ".1f", factor: float = 100, least: bool = False) -> Column:
-    """The best value of a metric over the epochs. It is the model's if the metric chose the epoch."""
+    """The best value of a metric over the epochs. If the metric chose the epoch, it is that of the model."""
 
     def find(results: Mapping[str, Any], evaluation: Mapping[str, float]) -> float | None:
         values = _history(results, name)

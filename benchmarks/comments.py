@@ -18,8 +18,8 @@ def comment_scores(sentences: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     Parameters
     ----------
     sentences : sequence of mappings
-        The field ``sentences`` of what ``rnnlab evaluate --json`` writes: ``translation`` and ``references``,
-        their words separated by spaces.
+        The field ``sentences`` of the JSON of ``rnnlab evaluate --json``: each has ``translation`` and
+        ``references``, with words separated by spaces.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""What has changed between two runs of the command, beyond what chance explains.
+"""Changes of the ratios between two runs of the command that noise does not explain.
 
-Each run measured a ratio over rounds. The rounds are drawn again, with replacement, a thousand times, which
-shows how far another run of the same code may be off: the interval of a ratio holds 95 % of the draws. The
-change is printed where the two intervals do not overlap.
+Each run has measured a ratio over several rounds. The confidence interval of a ratio is that of the
+bootstrap: the rounds are drawn with replacement a thousand times, and 95 % of the draws are in the interval.
+A change is printed where the intervals of the two runs do not overlap.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read(path: str) -> Report:
     Raises
     ------
     ValueError
-        If there is none, or it has no rounds, as those of older versions.
+        If there is none, or it has no rounds, like the reports of older versions.
     """
     try:
         report = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -39,14 +39,14 @@ def read(path: str) -> Report:
         rounds = [result["rounds"] for result in report["results"]]
         known = [(row["suite"], row["case"], row["rival"], row["ratio"]) for row in report["rows"]]
     except (KeyError, TypeError):
-        raise ValueError(f"{path} is not what --json writes, or was written by an older version") from None
+        raise ValueError(f"{path} is not a report of --json, or was written by an older version") from None
     if not known or not all(rounds):
         raise ValueError(f"{path} has no measurements")
     return report
 
 
 def changes(before: Report, now: Report, *, markdown: bool) -> str:
-    """A table of all cases that both reports have; after it, what only one of them has."""
+    """A table of the cases in both reports, followed by the names of those in only one."""
     lines = [table.head("changes", markdown=markdown, columns=_COLUMNS, widths=_WIDTHS)]
     old, new = _by_name(before), _by_name(now)
     for name in new:
@@ -63,7 +63,7 @@ def changes(before: Report, now: Report, *, markdown: bool) -> str:
 
 
 def interval(rounds: Mapping[str, Sequence[float]], rival: str, *, on_gpu: bool) -> tuple[float, float]:
-    """95 % of the ratios of rounds that are drawn again, from the least to the largest."""
+    """The limits of the 95 % bootstrap interval of a ratio."""
     rng = np.random.default_rng(0)
     typical = np.median if on_gpu else np.min
     least = {

@@ -1,9 +1,9 @@
-"""Captions of 1,000 images, greedily and by beam search, beside the same searches in PyTorch.
+"""Captions of 1,000 images by greedy decoding and by beam search, and the same searches in PyTorch.
 
 Both have the same weights and the same rules: those of :func:`rnnlab.decoding.beam_search`. The weights are
-random, so large that the likeliest word has about a third of the probability, with a bias for <END> that
-gives captions of all lengths, of 13 words (greedy) and 9 (beam 3) in the mean. A batch may have 100, 250 or
-1,000 images; the fastest counts, on both sides.
+random and so large that the likeliest word has a probability of about a third. The bias for <END> gives
+captions of all lengths, of 13 words (greedy) and 9 (beam 3) on average. A batch may have 100, 250 or 1,000
+images; the fastest size counts, on both sides.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Array = Any
 
 
 class Sizes(NamedTuple):
-    """Of a case."""
+    """The sizes of a case."""
 
     images: int
     beam: int  # 1: greedy
-    words: int  # the most in a caption
+    words: int  # maximum number in a caption
     model: captioning.Sizes
 
 
@@ -56,7 +56,7 @@ def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], list[t
 
 
 def _weights(sizes: captioning.Sizes) -> dict[str, Array]:
-    """Of the captioning model, but such that they make some words much likelier than others."""
+    """The weights of the captioning model, scaled to make some words much likelier than others."""
     weights = captioning.weights(sizes)
     for name, factor in {"W_embed": 12, "W_vocab": 20, "Wx": 1.5, "Wh": 1.5}.items():
         weights[name] *= np.float32(factor)

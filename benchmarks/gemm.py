@@ -1,7 +1,7 @@
 """The best rate of matrix products: one product of two square matrices with as many operations.
 
-A case may be compared with this side. The ratio is the share of the case's time that its products alone would
-take at the best rate of this machine: the GEMM roofline.
+A case may be compared with this product. The ratio is the share of the case's time that its products alone
+would take at the best rate of this machine: the GEMM roofline.
 """
 
 from __future__ import annotations

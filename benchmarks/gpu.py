@@ -1,8 +1,8 @@
-"""Suites on a GPU: which cases they have there, what the machine must have, and the clock.
+"""Suites on a GPU: their cases, the requirements on the machine, and the timing.
 
 A suite that has ``GPU``, a :class:`Plan`, takes the device as a third argument of its ``prepare``. Both
-libraries work on the same GPU, in processes of their own, one at a time. A time runs from
-when the GPU is idle to when it is idle again; the median counts.
+libraries work on the same GPU, in processes of their own, one at a time. A time runs from an
+idle GPU to the next time that it is idle; the median counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST = 3  # runs in a turn, however long they take
 
 
 class Plan(NamedTuple):
-    """What a suite measures on a device."""
+    """The cases, sides and targets of a suite on a GPU."""
 
     cases: Mapping[str, Any]
     sides: Sequence[str]
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
 
 
 def no_device() -> str:
-    """Why rnnlab has no GPU here, or nothing."""
+    """Why rnnlab has no GPU here; empty if it has one."""
     from rnnlab import ops
 
     try:
@@ -50,7 +50,7 @@ def no_device() -> str:
 
 
 def lacking() -> str:
-    """What this machine lacks for a comparison on a GPU, or nothing."""
+    """What this machine lacks for a comparison on a GPU; empty if nothing."""
     if reason := no_device():
         return reason
     try:
@@ -73,7 +73,7 @@ def about() -> str:
 
 
 def use_precision(side: str, tf32: bool) -> None:
-    """Let a side's matrix products use TensorFloat-32, or not; called before it imports its library.
+    """Choose whether a side's matrix products use TensorFloat-32. Call this before the import of its library.
 
     By default PyTorch's LSTM uses it and its other products do not. One of our sides may name its precision.
     """
@@ -95,14 +95,14 @@ def begin(suite: ModuleType, side: str, case: str) -> tuple[Callable[[], object]
 
 
 def as_graph(work: Callable[[], Any]) -> Callable[[], Any]:
-    """The same work of rnnlab as one launch; it returns the same arrays each time."""
+    """The work of rnnlab as one launch of a CUDA graph; it returns the same arrays each time."""
     from rnnlab.ops import gpu_training
 
     training, rng, made = gpu_training(), np.random.default_rng(0), []
     work()  # compiles what it needs
     graph = training.Graph(lambda: made.append(work()), training.GraphMemory())
 
-    def launch(reads: Any = work) -> Any:  # the graph holds no reference to what it reads
+    def launch(reads: Any = work) -> Any:  # keeps the arrays that the graph reads alive
         graph.launch(rng, lambda: None)
         return made[0]
 
@@ -110,7 +110,7 @@ def as_graph(work: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def milliseconds(work: Callable[[], object], wait: Callable[[], object]) -> float:
-    """The median time that the work takes, over as many runs as fill a turn; ``wait`` waits for the GPU."""
+    """The median time of the work, over as many runs as fill a turn; ``wait`` waits for the GPU."""
     began, times = time.perf_counter(), []
     while len(times) < _LEAST or time.perf_counter() - began < _TURN:
         wait()
@@ -122,12 +122,12 @@ def milliseconds(work: Callable[[], object], wait: Callable[[], object]) -> floa
 
 
 def our_milliseconds(work: Callable[[], object]) -> float:
-    """The same of rnnlab's work."""
+    """The median time of rnnlab's work."""
     return milliseconds(work, waiter(OURS))
 
 
 def waiter(side: str) -> Callable[[], object]:
-    """What waits for the GPU in a side's process."""
+    """The function that waits for the GPU in a side's process."""
     if _is_ours(side):
         import cupy
 

@@ -1,8 +1,8 @@
-"""``python -m benchmarks grading``: how long ``rnnlab course grade`` takes for a class.
+"""``python -m benchmarks grading``: the time of ``rnnlab course grade`` for a class.
 
-A class hands in one notebook each: a third is right, a third has a wrong transpose in each backward, and a
-third has left the backward functions as they were handed out. Marks, feedback pages and gradebook are
-written, as ``rnnlab course grade SUBMITTED --csv --feedback`` does.
+Each student hands in one notebook. A third of the notebooks are correct, a third have a wrong transpose in
+each backward, and a third have the backward functions as they were handed out. Marks, feedback pages and
+gradebook are written, as ``rnnlab course grade SUBMITTED --csv --feedback`` does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rnnlab.course.release import release
 
 
 def _cells(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """A notebook, and its cells by nbgrader's identifier."""
+    """A notebook and its cells by their nbgrader identifiers."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     tagged = (cell for cell in notebook["cells"] if "nbgrader" in cell["metadata"])
     return notebook, {cell["metadata"]["nbgrader"]["grade_id"]: cell for cell in tagged}
@@ -45,7 +45,7 @@ def hand_in(course: Path, name: str, students: int) -> None:
 
 
 def _write(cell: dict[str, Any], solution: str, kind: int) -> None:
-    """Fill in an exercise: rightly (0), with wrong transposes (1), or not (2), if it is a backward."""
+    """Fill in an exercise: correctly (kind 0), with wrong transposes (1), or a backward not at all (2)."""
     if "_backward(" in solution and kind == 2:
         return
     lines = [line for line in solution.split("\n") if "### " not in line]
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--students", type=positive_integer, default=200, help="submissions (200)")
     parser.add_argument("--notebook", default="1", help="the number of the notebook")
     parser.add_argument(
-        "--jobs", type=positive_integer, default=os.cpu_count(), help="processes (one a core)"
+        "--jobs", type=positive_integer, default=os.cpu_count(), help="number of processes (one per core)"
     )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,8 @@
-"""How long a new process takes to import a library, and to the end of a first training step.
+"""The time that a new process takes to import a library and to finish a first training step.
 
 The imports are those of a training script: models, data, training and decoding, or torch. The
 compiled kernels are on disk already. "import and first step" also makes the data, the weights and the model;
-"first step" begins when all that is done.
+"first step" starts after that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUNDS = 5
 
 
 def prepare(side: str, case: str) -> Callable[[], object]:
-    """One of the three, to be called once in a process."""
+    """The work of one of the three cases, to be called once in a process."""
     if case == "import":
         return lambda: _import(side)
     if case == "first step":

@@ -1,8 +1,8 @@
-"""``python -m benchmarks lazy``: a pass over features in memory, and over the same read lazily from a file.
+"""``python -m benchmarks lazy``: a pass over features in memory, and over the same features in a file.
 
-The file is ten times as large as the cache. A pass is every batch of an epoch in a shuffled order, read only,
-or with a training step of a small captioning model on each. The same process wrote the file, so it comes from
-the system's page cache and not from the disk.
+The file is read lazily and is ten times as large as the cache. A pass is every batch of an epoch in shuffled
+order, either only read or with a training step of a small captioning model on each. The same process has
+written the file, so it comes from the system's page cache and not from the disk.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ BATCH_SIZE = 64
 
 
 class Shapes(NamedTuple):
-    """A case."""
+    """The shapes of a case."""
 
     images: int
     shape: tuple[int, ...]  # of the features of an image
     stored: str  # dtype in the file; uint8 with offset and scale
-    captions: int  # of an image
+    captions: int  # per image
     step: bool  # whether a model is trained
 
 
@@ -103,7 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the speed of the lazy pass relative to that in memory."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks lazy", description=__doc__)
     parser.add_argument("--rounds", type=positive_integer, default=5, help="turns of each side (5)")
-    parser.add_argument("--threads", type=positive_integer, default=1, help="of each side (1)")
+    parser.add_argument("--threads", type=positive_integer, default=1, help="threads of each side (1)")
     options = parser.parse_args(arguments)
     use_threads(options.threads)
     print(f"{'a pass':<44}{'in memory':>12}{'lazy':>12}{'speed':>8}")

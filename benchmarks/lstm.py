@@ -1,4 +1,4 @@
-"""An LSTM forward and backward, beside torch.nn.LSTM.
+"""An LSTM forward and backward, compared with torch.nn.LSTM.
 
 Both sides compute the gradients of x, h0 and all weights from a given gradient of h, in float32. PyTorch runs
 with the batch first, as rnnlab does, and with time first, its native layout; the faster one counts.
@@ -21,7 +21,7 @@ Array = Any
 
 
 class Sizes(NamedTuple):
-    """Of a batch of sequences and of a recurrent layer."""
+    """The sizes of a batch of sequences and of a recurrent layer."""
 
     N: int  # sequences
     T: int  # steps
@@ -83,7 +83,7 @@ def arrays(sizes: Sizes, gates: int) -> tuple[Array, ...]:
 
 
 def flops(sizes: Sizes, gates: int) -> int:
-    """The floating-point operations of the products: forward, gradients of the inputs, of the weights."""
+    """The floating-point operations of the products: forward, and gradients of inputs and weights."""
     N, T, D, H, _ = sizes
     return 3 * 2 * N * T * (D + H) * gates * H
 

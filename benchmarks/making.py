@@ -1,9 +1,9 @@
-"""Train and evaluate what the papers' tables need, and write the results.
+"""Train and evaluate the models of the papers' tables, and write the results.
 
-    RUNS/NAME-seedN/                what rnnlab train writes
+    RUNS/NAME-seedN/                files of rnnlab train
     RUNS/NAME-seedN/training.json   peak memory and processor time of the command, if they were measured
     RUNS/NAME-seedN.lock            held by the process that trains or evaluates it
-    RUNS/NAME-seedN/scores*.json    what rnnlab evaluate and rnnlab discrepancy write; also in RUNS/ENSEMBLE
+    RUNS/NAME-seedN/scores*.json    output of rnnlab evaluate and rnnlab discrepancy; also in RUNS/ENSEMBLE
 
 A run that ``rnnlab train`` made without this module is used if it is complete and has the recipe that the
 table asks for.
@@ -32,7 +32,7 @@ from rnnlab.training.monitor import Monitor
 from rnnlab.training.run_directory import holds_run
 
 # Keys of a recipe that change neither the trained model nor the epoch that is chosen.
-_BAD_ARGUMENTS = 2  # the exit status of commands that another run will not help
+_BAD_ARGUMENTS = 2  # exit status of a command that fails again if it is repeated
 _WITHOUT_EFFECT = (
     "training.prefetch",
     "training.checkpoint_every",
@@ -44,16 +44,16 @@ _WITHOUT_EFFECT = (
 )
 
 _PRECISION = (
-    "training.matmul"  # as `python -m benchmarks.papers --matmul` chose, where a training leaves it open
+    "training.matmul"  # chosen by `python -m benchmarks.papers --matmul` if the training does not set it
 )
 
 
 class OtherRun(SystemExit):
-    """The results of a training are of another run than the one to evaluate."""
+    """The results of a training belong to another run than the one to evaluate."""
 
 
 class OtherPrecision(SystemExit):
-    """A training asks for a precision that this machine does not compute in."""
+    """A training asks for a precision that this machine does not have."""
 
 
 class OtherRecipe(SystemExit):
@@ -61,7 +61,7 @@ class OtherRecipe(SystemExit):
 
 
 def make(table: Table, runs: Path, to: Path = results.RESULTS, matmul: str | None = None) -> None:
-    """Train and evaluate what has no results yet; ``matmul`` as in :func:`train`."""
+    """Train and evaluate the entries without results; ``matmul`` as in :func:`train`."""
     for row in table.rows:
         for entry in row.entries:
             if missing(entry, row.options, table.extras, to):
@@ -71,9 +71,10 @@ def make(table: Table, runs: Path, to: Path = results.RESULTS, matmul: str | Non
 
 
 def collect(tables: Sequence[Table], runs: Path, to: Path = results.RESULTS) -> list[str]:
-    """Evaluate what is trained and has no results yet; return the entries that it was done for.
+    """Evaluate the entries that are trained and have no results; return their names.
 
-    A run of another recipe or than that of the results is left out, with a message on standard error.
+    An entry is left out, with a message on standard error, if its run has another recipe or is not the run of
+    its results.
     """
     done = []
     for table in tables:
@@ -113,7 +114,7 @@ def _untrained(trainings: Sequence[Training], runs: Path) -> Iterator[Training]:
 def missing(
     entry: Entry, options: Sequence[str], extras: Sequence[Extra], of: Path = results.RESULTS
 ) -> bool:
-    """Whether the results lack an evaluation, or something that is measured with it."""
+    """Whether the results lack an evaluation or one of the extra scores measured with it."""
     known = results.load(entry.id, of)
     if known is None or results.key_of(options) not in known["evaluations"]:
         return True
@@ -128,12 +129,13 @@ def missing(
 
 
 def train(training: Training, runs: Path, matmul: str | None = None) -> None:
-    """Train a model, after the one it starts from, or resume its run. A complete run is left alone.
+    """Train a model, after the one it starts from, or resume its run. A complete run is not changed.
 
-    If another process trains it, wait. ``matmul`` is the precision of products in trainings that begin and
-    do not ask for one; a run that resumes keeps its own.
+    If another process trains it, wait. ``matmul`` is the precision of products in new trainings that do not
+    set one; a run that resumes keeps its own.
 
-    Exit if that is bfloat16 and this machine would compute in float32: the table would name the wrong one.
+    Exit if that is bfloat16 and this machine would compute in float32: the table would name the wrong
+    precision.
     """
     directory = training.directory(runs)
     with locked(directory):
@@ -158,7 +160,7 @@ def train(training: Training, runs: Path, matmul: str | None = None) -> None:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of a run; another process that wants it waits until it is released."""
+    """Hold the lock of a run; other processes wait until it is released."""
     path = directory.with_name(f"{directory.name}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
@@ -171,7 +173,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 def is_complete(directory: Path) -> bool:
-    """Whether a run has trained all epochs or stopped early, by its configuration and its history."""
+    """Whether a run has trained all epochs or stopped early, according to its configuration and history."""
     files = [directory / name for name in ("config.json", "history.csv", "last.h5")]
     if not all(file.exists() for file in files):
         return False
@@ -186,18 +188,18 @@ def is_complete(directory: Path) -> bool:
 
 
 def check_recipe(training: Training, directory: Path) -> None:
-    """Exit if a run was not trained by the recipe that the table asks for; say what differs."""
+    """Exit with the differences if a run was not trained by the recipe that the table asks for."""
     path = _config_of(directory)
     found = json.loads(path.read_text(encoding="utf-8"))["config"]
     if different := differences(training, found, str(path)):
         raise OtherRecipe(
-            f"{directory} is not what its table asks for: {'; '.join(different)}. Move it away to train it "
-            "again, or change the table"
+            f"{directory} differs from the recipe of its table: {'; '.join(different)}. Move it away to "
+            "train it again, or change the table"
         )
 
 
 def differences(training: Training, config: Mapping[str, Any], source: str) -> list[str]:
-    """What differs between the recipe of a run and the one that the table asks for."""
+    """The differences between the recipe of a run and the one that the table asks for."""
     asked = _flat(load_config(training.recipe, training.all_changes).to_dict())
     found = _flat(recipe_from_dict(config, source).to_dict())
     asked["training.warm_start"] = None if training.start is None else training.start.id
@@ -254,14 +256,14 @@ def measure(
 
 
 def _check_history(training: Training, runs: Path, to: Path) -> None:
-    """Exit if there are results, and a run, and they are not of one training."""
+    """Exit if there are both results and a run, and the results belong to another run."""
     directory, known = training.directory(runs), results.load(training.id, to)
     history = directory / "history.csv"
     if known is None or not history.exists():
         return
     if results.rounded(results.read_history(history)) != results.rounded(known["history"]):
         raise OtherRun(
-            f"{directory} is another run than that of the results {training.id}.json: their losses differ. "
+            f"{directory} is not the run of the results {training.id}.json: their losses differ. "
             "Remove the results to evaluate this run for all of its tables"
         )
 
@@ -287,7 +289,7 @@ def _described(entry: Entry, runs: Path) -> dict[str, Any]:
 
 
 def _warm_start(training: Training) -> dict[str, str]:
-    """The start of a training, without the folder of the runs that it was trained in."""
+    """The warm start of a training, without the folder of its runs."""
     return {} if training.start is None else {"warm_start": training.start.id}
 
 
@@ -329,7 +331,7 @@ def _scores(entry: Entry, options: Sequence[str], extras: Sequence[Extra], runs:
 
 
 def _average(entry: Entry) -> list[str]:
-    """The option of an ensemble: log-probabilities are averaged."""
+    """The options of an ensemble, whose log-probabilities are averaged."""
     return ["--average", "log_probabilities"] if isinstance(entry, Ensemble) else []
 
 
@@ -348,14 +350,14 @@ def _split_of(options: Sequence[str]) -> list[str]:
 
 
 class Usage(NamedTuple):
-    """The memory and the time that a command needed."""
+    """The memory and the time of a command."""
 
     peak_megabytes: float  # of resident memory
     cpu_minutes: float | None  # of all its threads; other work on the machine does not count
 
 
 def rnnlab(arguments: Sequence[str]) -> Usage:
-    """Run ``rnnlab`` with these arguments; return what it needed."""
+    """Run ``rnnlab`` with these arguments; return its memory and time."""
     print(f"\n$ rnnlab {shlex.join(arguments)}", flush=True)
     process = subprocess.Popen([sys.executable, "-m", "rnnlab", *arguments])
     try:

@@ -1,8 +1,8 @@
-"""The memory that training steps of the captioning model take, Adam included, beyond the model's own.
+"""The memory of training steps of the captioning model, Adam included, without that of the model itself.
 
-It is the peak of the resident memory during three steps minus the resident memory before them, when the
-libraries are imported, their kernels loaded by a step of a tiny model, and the model made. The first step
-makes the gradients and Adam's state. Only on Linux with glibc.
+It is the peak of the resident memory during three steps minus the resident memory before them. By then the
+libraries are imported, a step of a tiny model has loaded their kernels, and the model exists. The first step
+allocates the gradients and Adam's state. Only on Linux with glibc.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ DOCUMENT = Path(__file__).with_name("papers.md")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train, evaluate and print what the tables need."""
+    """Train and evaluate the models of the tables, and print the tables."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.matmul and (options.show or options.collect or options.write):
@@ -80,16 +80,16 @@ def _parser() -> argparse.ArgumentParser:
         help="the precision of products in trainings that begin now, unless a table compares precisions",
     )
     instead = parser.add_mutually_exclusive_group()
-    instead.add_argument("--show", action="store_true", help="train nothing, print what there is")
+    instead.add_argument("--show", action="store_true", help="train nothing, print the existing results")
     instead.add_argument("--list", action="store_true", help="print a command for each remaining training")
     instead.add_argument("--train", metavar="NAME", help="train and evaluate one model, as --list names it")
-    instead.add_argument("--collect", action="store_true", help="train nothing, evaluate what is trained")
+    instead.add_argument("--collect", action="store_true", help="train nothing, evaluate the trained models")
     instead.add_argument("--write", action="store_true", help=f"write the tables into {DOCUMENT.name}")
     return parser
 
 
 def _command(training: Training, options: argparse.Namespace) -> list[str]:
-    """The command that makes a training with the same options."""
+    """The command that runs a training with the same options."""
     to = [] if options.results == results.RESULTS else ["--results", str(options.results)]
     precision = [] if options.matmul is None else ["--matmul", options.matmul]
     how = ["--runs", str(options.runs), *to, *precision]

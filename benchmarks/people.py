@@ -1,9 +1,9 @@
-"""``python -m benchmarks.people RECIPE``: scores of the captions that people wrote, and of a model.
+"""``python -m benchmarks.people RECIPE``: scores of human captions and of a model's captions.
 
 Each image has five captions. The first captions of all images are scored against the other four, then the
-second ones, and so on; the score is the mean of the five. With ``--scores FILE``, a file from ``rnnlab
+second captions, and so on; the score is the mean over the five. With ``--scores FILE``, a file from ``rnnlab
 evaluate --json``, the captions of a model are scored against the same sets of four references. Scores against
-five references cannot be compared with those of people: more references give higher scores.
+five references cannot be compared with these: more references give higher scores.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rnnlab.runs import open_data
 def one_against_the_others(
     references: Sequence[Sequence[str]], captions: Sequence[str] | None = None
 ) -> dict[str, float]:
-    """Scores against all references but one, as a mean over the one that is left out.
+    """Scores against all references but one, averaged over the reference that is left out.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def one_against_the_others(
     Returns
     -------
     dict of str to float
-        By the name of the score. METEOR is left out without Java.
+        The scores by name. METEOR is left out without Java.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def one_against_the_others(
     if len(numbers) != 1 or min(numbers) < 2:
         raise ValueError(
             f"one_against_the_others: images have {', '.join(map(str, sorted(numbers)))} references, "
-            "expected the same number of all, at least 2"
+            "expected the same number for each, at least 2"
         )
     tokenize = ptb_tokenizer([*chain.from_iterable(references), *(captions or ())])
     scored = []
@@ -71,7 +71,7 @@ def four_references(images: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     Parameters
     ----------
     images : sequence of mappings
-        The field ``images`` of what ``rnnlab evaluate --json`` writes.
+        The field ``images`` of the JSON of ``rnnlab evaluate --json``.
     """
     captions = [image["caption"] for image in images]
     return _named(one_against_the_others([image["references"] for image in images], captions))
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("recipe", metavar="RECIPE", help="a recipe of captions, such as flickr8k_lstm")
     parser.add_argument("--split", default="test", help="the split whose captions are scored (default: test)")
-    parser.add_argument("--scores", type=Path, metavar="FILE", help="what rnnlab evaluate --json wrote")
+    parser.add_argument("--scores", type=Path, metavar="FILE", help="a file from rnnlab evaluate --json")
     options = parser.parse_args(arguments)
     try:
         rows = {"people": score_people(options.recipe, options.split)}

@@ -1,12 +1,12 @@
-"""``python -m benchmarks persistent``: where an LSTM is faster in one launch than step by step, on a GPU.
+"""``python -m benchmarks persistent``: the sizes at which an LSTM is faster in one launch than step by step.
 
-It measures a forward and a backward for each number of rows N and of hidden units H. A cell of the table has
-two ratios: the time step by step divided by the time of one launch, first with barriers
+It measures a forward and a backward on a GPU for each number of rows N and of hidden units H. A cell of the
+table has two ratios: the time step by step divided by the time of one launch, first with barriers
 (RNNLAB_PERSISTENT=grid), then with whole sequences in a block (RNNLAB_PERSISTENT=block). Above 1, one launch
 is faster; "-" means that the weight does not fit. All are CUDA graphs, so that the host's time does not
-count; without graphs, one launch gains more. Sequences have 50 steps, or as many as ``--steps`` says, and
-inputs of as many numbers as there are hidden units. ``FASTER`` and ``FASTER_IN_BLOCKS`` of
-``rnnlab.ops.cuda.persistent`` hold the sizes at which one launch was faster.
+count; without graphs, one launch gains more. Sequences have 50 steps, or those of ``--steps``, and inputs of
+H numbers. ``FASTER`` and ``FASTER_IN_BLOCKS`` of ``rnnlab.ops.cuda.persistent`` hold the sizes at which one
+launch was faster.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--rows", type=positive_integer, nargs="+", default=ROWS, help="values of N")
     parser.add_argument("--units", type=positive_integer, nargs="+", default=UNITS, help="values of H")
-    parser.add_argument("--steps", type=positive_integer, default=STEPS, help=f"of a sequence ({STEPS})")
+    parser.add_argument(
+        "--steps", type=positive_integer, default=STEPS, help=f"steps of a sequence ({STEPS})"
+    )
     parser.add_argument(
         "--held",
         type=positive_integer,

@@ -14,6 +14,6 @@ TARGETS = {case: {"torch": 1.0} for case in CASES}
 
 
 def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], object]:
-    """The step of one side, which returns its loss."""
-    os.environ["RNNLAB_OPS"] = "numpy"  # before the first step, which chooses
+    """The training step of one side; it returns the loss."""
+    os.environ["RNNLAB_OPS"] = "numpy"  # before the first step, which reads it
     return captioning.prepare(side, sizes, device)

@@ -1,7 +1,7 @@
 """Permuted sequential MNIST: an epoch of an LSTM that reads an image pixel by pixel, Adam included.
 
-The last hidden state is classified. An epoch has 938 batches of 64 images; a few are timed, and the time of
-all is projected from theirs. The pixels are random numbers: the time does not depend on them.
+The last hidden state is classified. An epoch has 938 batches of 64 images. A few are timed, and the time of
+the epoch is extrapolated from them. The pixels are random numbers: the time does not depend on them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Array = Any
 
 
 class Sizes(NamedTuple):
-    """Of the model and of its data."""
+    """The sizes of the model and of its data."""
 
-    batches: int  # a call
+    batches: int  # per call
     N: int  # images in a batch
     T: int  # pixels
     H: int  # hidden units
@@ -30,7 +30,7 @@ class Sizes(NamedTuple):
 
 
 BATCHES = 4
-EPOCH = 938  # batches: 60,000 images, 64 a time
+EPOCH = 938  # batches: 60,000 images, 64 in each
 CASES = {f"an epoch, projected from {BATCHES} batches": Sizes(BATCHES, 64, 784, 128, 10)}
 SIDES = ("rnnlab", "torch", "torch time-first")
 TARGETS = {case: {"torch": 1.2} for case in CASES}

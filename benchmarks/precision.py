@@ -1,8 +1,9 @@
 """``python -m benchmarks precision``: the speed and the error of products on a GPU, in each precision.
 
-For each product (M, K) (K, N) of normal numbers it prints the microseconds of one product within a CUDA
-graph, the operations a second, and the root mean square of the error relative to that of the exact product,
-which is computed in float64. The weight is not prepacked: with "tf32x3" each product splits both factors.
+For each product (M, K) (K, N) of normally distributed numbers it prints the microseconds of one product
+within a CUDA graph, the operations per second, and the root mean square of the error relative to that of the
+exact product, which is computed in float64. The weight is not prepacked: with "tf32x3" each product splits
+both factors.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
         nargs=3,
         action="append",
         metavar=("M", "N", "K"),
-        help="of a product; several times for several products",
+        help="sizes of a product; repeat the option for several products",
     )
     parser.add_argument(
         "--terms",
@@ -125,7 +126,7 @@ def measure(M: int, N: int, K: int, rounds: int, terms: Sequence[int] = ()) -> l
 
 
 def _products(ops: Any, x: Array, w: Array, precision: MatmulName) -> tuple[Callable[[], object], Array]:
-    """Several products as one launch, and the array that they are written to."""
+    """Several products as one launch, and their output array."""
     from rnnlab.ops.precision import products_in
 
     out = ops.empty((x.shape[0], w.shape[1]), np.float32)
@@ -134,5 +135,5 @@ def _products(ops: Any, x: Array, w: Array, precision: MatmulName) -> tuple[Call
         for _ in range(_IN_A_GRAPH):
             ops.matmul_into(x, w, out)
 
-    with products_in(precision):  # a graph has the precision of its capture
+    with products_in(precision):  # a graph keeps the precision of its capture
         return gpu.as_graph(work), out

@@ -1,7 +1,7 @@
-"""Matrix products (n, K) (K, G) alone, of few rows and of many, beside NumPy's and PyTorch's.
+"""Matrix products (n, K) (K, G) alone, of few rows and of many, compared with NumPy and PyTorch.
 
-rnnlab multiplies with a prepacked weight, as in the steps of a sequence, or without; PyTorch gets its
-weight in both orders. The faster one counts.
+rnnlab multiplies with a prepacked weight, as in the steps of a sequence, or without; PyTorch's
+weight is stored by rows or by columns. The faster one counts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Array = Any
 
 
 class Sizes(NamedTuple):
-    """Of a product."""
+    """The sizes of a product."""
 
     n: int
     K: int

@@ -1,4 +1,4 @@
-"""Our weights in PyTorch's modules, so that both sides compute the same, and PyTorch's names of devices."""
+"""PyTorch's modules with our weights, so that both sides compute the same, and PyTorch's device names."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 Array = Any
 
-DEVICES = {"cpu": "cpu", "gpu": "cuda"}  # PyTorch's names for them
+DEVICES = {"cpu": "cpu", "gpu": "cuda"}  # PyTorch's names
 
 
 def load_lstm(module: Any, Wx: Array, Wh: Array, b: Array) -> Any:
     """An nn.LSTM or nn.LSTMCell with our weights.
 
-    Its second bias stays zero: to train both would double the learning rate of their sum.
+    Its second bias stays zero: training both would double the learning rate of their sum.
     """
     _load(module, [_gates(array) for array in (Wx, Wh, b, np.zeros_like(b))])
     list(module.parameters())[3].requires_grad_(False)
@@ -22,7 +22,7 @@ def load_lstm(module: Any, Wx: Array, Wh: Array, b: Array) -> Any:
 
 
 def load(module: Any, *arrays: Array) -> Any:
-    """A module of another kind with our weights, in the order of its parameters."""
+    """Another module with our weights, given in the order of its parameters."""
     return _load(module, arrays)
 
 

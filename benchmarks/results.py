@@ -1,9 +1,9 @@
 """The results of the papers' tables: a small JSON file for each training, in ``benchmarks/results``.
 
-    training         its name and seed, ``NAME-seedN``
-    rnnlab_version   of the library that trained it
-    commands         that repeat it
-    config           the whole recipe, as it was trained
+    training         name and seed, ``NAME-seedN``
+    rnnlab_version   version of the library that trained the model
+    commands         commands that repeat the training
+    config           the complete recipe of the training
     num_parameters, peak_megabytes, cpu_minutes
     history          a row for each epoch
     evaluations      the scores, by the options of rnnlab evaluate
@@ -34,7 +34,7 @@ def load(entry: str, results: Path = RESULTS) -> dict[str, Any] | None:
 
 
 def store(entry: str, content: Mapping[str, Any], results: Path = RESULTS) -> None:
-    """Write the results of an entry, with a line for each epoch and for each evaluation."""
+    """Write the results of an entry, with one line for each epoch and each evaluation."""
     with atomic_write(results / f"{entry}.json") as temporary:
         temporary.write_text(_text(rounded(content)) + "\n", encoding="utf-8")
 
@@ -63,7 +63,7 @@ def rounded(value: Any) -> Any:
 
 
 def _text(value: Any, depth: int = 0) -> str:
-    """JSON with the first two levels, and the items of lists, on lines of their own."""
+    """JSON with a line for each key of the first two levels and for each item of a list."""
     if depth == 2 or not isinstance(value, dict | list) or not value:
         return json.dumps(value, ensure_ascii=False)
     indent, brackets = " " * (depth + 1), "{}" if isinstance(value, dict) else "[]"

@@ -5,8 +5,8 @@ Model of B blocks of L steps stands between the regions and the decoder, or a Re
 for each step, with nn.LSTMCell. Its attentions to the thought vectors of earlier blocks are computed one by
 one ("torch") or in products over all of them ("torch batched"); the faster one counts. Adam is fused.
 
-The case B=L=8 has 0.7 billion parameters: a side needs 13 GB. Only one side is in memory at a time. The rows
-in MB are the peak memory of each side, as in ``memory``.
+The case B=L=8 has 0.7 billion parameters: each side needs 13 GB, and only one is in memory at a time. The
+rows in MB are the peak memory of each side, as in ``memory``.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ GPU = Plan(
 )
 FRESH = True
 ROUNDS = 3
-WARM_UPS = 2  # the first step makes the gradients and Adam's state
+WARM_UPS = 2  # the first step allocates the gradients and Adam's state
 DROPOUT = {"feature_dropout": 0.4, "word_dropout": 0.5, "output_dropout": 0.5}
 REVIEWER_DROPOUT = 0.3
 
 
 def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], float]:
-    """The step of one side, which returns its loss."""
+    """The training step of one side; it returns the loss."""
     features, captions = attention.batch(sizes.model)
     if side.startswith("rnnlab"):
         graphs = "graphs" in side
@@ -70,14 +70,14 @@ def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], float]
 
 
 def measure(work: Callable[[], float]) -> float:
-    """Milliseconds of a step in a new process, after the first ones."""
+    """Milliseconds of a step in a new process, after the warm-up."""
     for _ in range(WARM_UPS):
         work()
     return milliseconds(work)
 
 
 def conclude(results: list[turns.Result]) -> list[Row]:
-    """The memory of both sides."""
+    """The rows of the peak memory of both sides."""
     from benchmarks import review_memory
 
     measured = (
@@ -87,7 +87,7 @@ def conclude(results: list[turns.Result]) -> list[Row]:
 
 
 def weights(sizes: Sizes) -> dict[str, Array]:
-    """The parameters of the model, by its names for them."""
+    """The parameters of the model by name."""
     from rnnlab.layers import review_shapes
     from rnnlab.parameters import scoped
 
@@ -135,7 +135,7 @@ def model(sizes: Sizes, weights: dict[str, Array]) -> Any:
 
 
 def torch_model(sizes: Sizes, weights: dict[str, Array], *, batched: bool = False) -> Any:
-    """The same in PyTorch, its attentions to thought vectors one by one or in batched products."""
+    """The same model in PyTorch, with attentions to thought vectors one by one or in batched products."""
     import torch
 
     from benchmarks.torch_review import ReviewedCaptioner

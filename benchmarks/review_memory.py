@@ -1,4 +1,4 @@
-"""The memory that training steps of ``review`` take, beyond the model's own, measured as in ``memory``."""
+"""The memory of training steps of ``review``, without that of the model itself, measured as in ``memory``."""
 
 from __future__ import annotations
 

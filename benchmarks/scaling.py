@@ -1,6 +1,6 @@
-"""How the time grows with the batch, the steps, the hidden units (LSTM) and the words (a captioning step).
+"""The growth of the time with the batch, steps and hidden units of an LSTM, and words of a captioning step.
 
-The slope is that of a line through the upper half of the points, logarithm over logarithm. The picture is
+The slope is that of a line through the upper half of the points on logarithmic axes. The figure is
 ``benchmarks/scaling.png``.
 """
 
@@ -43,7 +43,7 @@ def prepare(side: str, sizes: lstm.Sizes | captioning.Sizes) -> Callable[[], obj
 
 
 def conclude(results: Sequence[Result]) -> list[Row]:
-    """The slopes; draw the picture."""
+    """The rows of the slopes; draw the figure."""
     times = {
         axis: {
             side: [result.measured[side] for result in results if result.case.startswith(f"{axis}=")]
@@ -71,7 +71,7 @@ def conclude(results: Sequence[Result]) -> list[Row]:
 
 
 def slope(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """Of a line through the logarithms of the upper half."""
+    """The slope of a line through the logarithms of the upper half."""
     upper = slice(len(sizes) // 2, None)
     return float(np.polyfit(np.log(sizes[upper]), np.log(times[upper]), 1)[0])
 

@@ -1,7 +1,7 @@
-"""A side's own process, ``python -m benchmarks.side SUITE SIDE CASE DEVICE``; ``turns`` starts it.
+"""The process of one side, ``python -m benchmarks.side SUITE SIDE CASE DEVICE``; ``turns`` starts it.
 
-It prepares, runs the work a few times, says "ready", and then, whenever it reads "go", measures the work
-again and answers with the number. It ends at "end", since mpirun does not always pass on the end of the
+It prepares the work, runs it a few times and writes "ready". Each time that it reads "go", it measures the
+work and writes the number. It ends when it reads "end", since mpirun does not always pass on the end of the
 input. It imports almost nothing, because a suite may time imports.
 """
 
@@ -16,7 +16,7 @@ _TURN = 0.2  # seconds
 
 
 def milliseconds(work: Callable[[], object]) -> float:
-    """The least time that the work takes, over as many runs as fill a turn.
+    """The minimum time of the work, over as many runs as fill a turn.
 
     In a training loop the caches hold the loop's own data; after other sides' turns they do not.
     """

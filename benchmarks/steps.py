@@ -1,4 +1,4 @@
-"""A training step of one of our models on one batch, as the solver does it, Adam included."""
+"""A training step of a model of rnnlab on one batch, as in the solver, Adam included."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Array = Any
 
 
 class OneBatch:
-    """Data that are one batch."""
+    """Training data that consist of one batch."""
 
     splits = ("train",)
 
@@ -19,11 +19,11 @@ class OneBatch:
         self._batch = batch
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
-        """The one batch there is."""
+        """The indices of the batch."""
         return [np.arange(len(self._batch[-1]))]
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Array, ...]:
-        """It."""
+        """The batch."""
         return self._batch
 
     def num_tokens(self, batch: tuple[Array, ...]) -> int:
@@ -35,7 +35,10 @@ class OneBatch:
 def training_step(
     model: Any, *batch: Array, device: str = "cpu", graphs: bool = False
 ) -> Callable[[], float]:
-    """A step on a batch that is ready on the device, which waits for its loss; a graph by its second call."""
+    """A training step on a batch that is on the device; it waits for the loss.
+
+    With ``graphs`` a step is captured as a CUDA graph, and later calls launch the graph.
+    """
     step = training_steps(model, [batch], device=device, graphs=graphs)
     return lambda: step(0)
 
@@ -43,7 +46,7 @@ def training_step(
 def training_steps(
     model: Any, batches: Sequence[tuple[Array, ...]], *, device: str = "cpu", graphs: bool = False
 ) -> Callable[[int], float]:
-    """The same with several batches; a step takes the number of one."""
+    """Training steps on several batches. The function takes the number of a batch."""
     return _on_the_cpu(model, batches) if device == "cpu" else _on_a_gpu(model, batches, device, graphs)
 
 
@@ -55,7 +58,7 @@ def _on_the_cpu(model: Any, batches: Sequence[tuple[Array, ...]]) -> Callable[[i
     def step(number: int) -> float:
         nonlocal grads
         loss, grads = model.loss(*batches[number], rng=rng, grads=grads)
-        gradient_norm(grads)  # what the solver does against numbers that are not finite
+        gradient_norm(grads)  # the solver computes it to detect numbers that are not finite
         rule.step(model.params.flat, grads.flat)
         return loss
 

@@ -1,4 +1,4 @@
-"""Rows of the table: our number beside a rival's, the ratio, the target, and whether it is met."""
+"""Rows of the table: our number and a rival's, their ratio, the target, and whether it is met."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from benchmarks.turns import Result
 
 OURS = "rnnlab"
-PRECISIONS = ("tf32x3",)  # words in the names of our sides, whose rows stand apart
+PRECISIONS = ("tf32x3",)  # words in the names of our sides that have rows of their own
 
 
 class AtMost(float):
-    """A target for our own number. One that is a plain number is for the ratio, and the least it may be."""
+    """An upper limit for our own number. A target that is a plain number is a lower limit for the ratio."""
 
 
 class Row(NamedTuple):
-    """One line."""
+    """A row of the table."""
 
     suite: str
     case: str
@@ -39,7 +39,7 @@ class Row(NamedTuple):
         return self.ratio >= self.target
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The row as an object for JSON."""
         return self._asdict() | {"target": self._target(), "met": self.met}
 
     def cells(self) -> list[str]:
@@ -71,7 +71,7 @@ def line(cells: Iterable[str], *, markdown: bool, widths: Sequence[int] = _WIDTH
 def head(
     title: str, *, markdown: bool, columns: Sequence[str] = COLUMNS, widths: Sequence[int] = _WIDTHS
 ) -> str:
-    """What stands above the rows of a suite, or of another table, whose first column has its title."""
+    """The lines above the rows of a suite or of another table, whose title is that of the first column."""
     if markdown:
         rule = "|---" * len(columns) + "|"
         return f"\n### {title}\n\n{line(columns, markdown=True)}\n{rule}"
@@ -93,12 +93,12 @@ def summary(rows: Sequence[Row], *, markdown: bool) -> str:
 
 
 def precision_of(side: str) -> str:
-    """The precision of products that is in the name of a side, or nothing: that of the case."""
+    """The precision of products in the name of a side; empty for the precision of the case."""
     return next((word for word in side.split() if word in PRECISIONS), "")
 
 
 def rows(result: Result, targets: Mapping[str, float | None]) -> list[Row]:
-    """A case beside each rival, and again for another precision of ours, without a target."""
+    """A row for each rival of a case, and one without a target for each other precision of ours."""
     found = []
     for precision in sorted(set(map(precision_of, result.measured))):
         _, ours = result.best(OURS, precision)
@@ -111,7 +111,7 @@ def rows(result: Result, targets: Mapping[str, float | None]) -> list[Row]:
 
 
 def means(cases: Sequence[Row], targets: Mapping[str, float]) -> list[Row]:
-    """The geometric means of the ratios, by rival, and by what stands before a colon in the cases' names."""
+    """The geometric means of the ratios, by rival and by the part of the cases' names before a colon."""
     ratios: dict[tuple[str, str], list[float]] = {}
     for row in cases:
         family, colon, _ = row.case.partition(":")

@@ -1,7 +1,7 @@
-"""What attention to the decoder's own past costs a beam search, compared with the same model without it.
+"""The cost of attention to the decoder's own past in beam search, compared with the model without it.
 
 Xia et al. (2017) report 1.17 times the time; the last case has the sizes of their model. The weights of the
-contexts are zero, so that both write the same sentences, of the stated length; all arithmetic is done.
+contexts are zero, so that both models write the same sentences, of the given length; all arithmetic is done.
 A ratio of 0.85 is 1.17 times the time.
 """
 
@@ -35,7 +35,7 @@ def prepare(side: str, sizes: Sizes) -> Callable[[], list[tuple[int, ...]]]:
 
 
 def model(sizes: translation.Sizes, *, attends: bool) -> Any:
-    """The model of ``attentive_decoding``, with attention to its past or without."""
+    """The model of ``attentive_decoding``, with or without attention to its own past."""
     weights = telling(translation.weights(sizes))
     if attends:
         H, A, W = sizes.H, sizes.A, sizes.W

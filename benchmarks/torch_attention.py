@@ -1,11 +1,11 @@
-"""The attentive models in PyTorch, with our weights by our names for them.
+"""The attentive models in PyTorch, with the weights of rnnlab by their names.
 
 Sequences are packed, as by nn.utils.rnn.pack_padded_sequence: the longest come first, and those that have
-ended take no part. What depends on the memory alone is computed once for all steps, and what depends on the
-words alone is one product.
+ended are not computed. Quantities that depend on the memory alone are computed once for all steps, and those
+that depend on the words alone in one product.
 
-A cell has ``read(words)``, for the words of many steps, and is called with a step of what that returns, the
-context, and the state.
+A cell has ``read(words)``, which processes the words of many steps. It is called with one step of this
+result, the context, and the state.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Attention(nn.Module):
 
 
 class LSTM(nn.Module):
-    """An LSTM cell in operations."""
+    """An LSTM cell written in elementary operations."""
 
     def __init__(self, w: Weights) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class LSTM(nn.Module):
 
 
 class GRU(nn.Module):
-    """A GRU cell in operations, the reset gate acting before the product; without Wz it reads no context."""
+    """A GRU cell in elementary operations; its reset gate acts before the product. Without Wz, no context."""
 
     def __init__(self, w: Weights, prefix: str = "") -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class GRU(nn.Module):
 
 
 class NNCell(nn.Module):
-    """nn.LSTMCell, or nn.GRUCell, which is another cell than ours, over a word with the context beside it."""
+    """nn.LSTMCell or nn.GRUCell on a word concatenated with the context; nn.GRUCell differs from our GRU."""
 
     def __init__(self, w: Weights) -> None:
         super().__init__()
@@ -107,9 +107,9 @@ class NNCell(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A cell that attends, with deep output.
+    """A cell with attention and deep output.
 
-    A search's state has the cell's state for each sentence, and for each source what is attended to.
+    The state of a search has the cell's state of each sentence, and the memory of each source.
     """
 
     start_token, end_token = 1, 2
@@ -159,7 +159,7 @@ class Decoder(nn.Module):
 
 
 class Captioner(Decoder):
-    """The captioning model: the regions are data, their mean the initial state."""
+    """The captioning model: the regions are data, and the initial state is computed from their mean."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Captioner(Decoder):
         return State(rows, (self.attention.to_keys(features), features))
 
     def loss(self, features: Tensor, captions: Tensor) -> Tensor:
-        """Of a batch, over its size."""
+        """The loss of a batch divided by its size."""
         nll, attended = self.nll(self.start(features), captions)
         return (nll + self.doubly_stochastic * (1 - attended).square().sum()) / len(captions)
 
@@ -211,13 +211,13 @@ class Translator(Decoder):
         return State((h,), (self.attention.to_keys(memory), memory, masked))
 
     def loss(self, source: Tensor, target: Tensor) -> Tensor:
-        """Of a batch, over its tokens."""
+        """The loss of a batch divided by the number of its tokens."""
         nll, _ = self.nll(self.start(source), target)
         return nll / (target[:, 1:] != 0).sum()
 
 
 class BidirectionalGRU(nn.Module):
-    """As nn.GRU over packed sequences, but of our cell."""
+    """A bidirectional GRU over packed sequences, like nn.GRU, but with our cell."""
 
     def __init__(self, w: Weights) -> None:
         super().__init__()
@@ -229,7 +229,7 @@ class BidirectionalGRU(nn.Module):
         starts, rows = sizes.cumsum(0) - sizes, torch.cat([torch.arange(n) for n in sizes.tolist()])
         steps = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
         lengths = torch.bincount(rows)
-        # where each word is when its sentence is turned round
+        # the position of each word in the reversed sentence
         turned = starts[lengths[rows] - 1 - steps] + rows
         ends = starts[lengths - 1] + torch.arange(len(lengths))
         forwards = self._run(self.forwards, x, sizes.tolist())
@@ -249,7 +249,7 @@ class BidirectionalGRU(nn.Module):
 def training_step(
     model: Captioner | Translator, source: np.ndarray, sentences: np.ndarray, *, device: str = "cpu"
 ) -> Callable[[], float]:
-    """A step with fused Adam, which returns the loss; the longest sentences come first in the batch."""
+    """A training step with fused Adam, which returns the loss. The batch has the longest sentences first."""
     model.to(DEVICES[device])
     adam = torch.optim.Adam(model.parameters(), fused=True)
     order = (sentences != 0).sum(1).argsort()[::-1]

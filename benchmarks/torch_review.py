@@ -35,7 +35,7 @@ class Attentions(nn.Module):
 
 
 class BatchedAttentions(nn.Module):
-    """The same, with products over the thought vectors of all earlier blocks."""
+    """The attentions of one step, with products over the thought vectors of all earlier blocks."""
 
     def __init__(self, Wm: list[np.ndarray], bm: np.ndarray, v: np.ndarray) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class BatchedAttentions(nn.Module):
 
 
 class Step(nn.Module):
-    """An LSTM and the attentions that it reads."""
+    """An LSTM step and the attentions whose contexts it reads."""
 
     def __init__(self, w: Weights, memory_dim: int, *, batched: bool) -> None:
         super().__init__()

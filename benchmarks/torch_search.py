@@ -3,7 +3,7 @@
     state = model.start(source)
     log_probs, state = model.advance(tokens, state)      (n, V)
 
-Sources that are done leave the batch. All of it stays in tensors: no loop over sources.
+Sources that are done leave the batch. All state is in tensors; there is no loop over sources.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Tensor = torch.Tensor
 
 
 class State(NamedTuple):
-    """What a search selects from, as its sentences continue or end."""
+    """The tensors of a search, whose rows it selects as sentences continue or end."""
 
     rows: tuple[Tensor, ...]  # with a row for each partial sentence, those of a source one after another
     sources: tuple[Tensor, ...] = ()  # with a row for each source, which its sentences share
 
 
 class Model(Protocol):
-    """What a search needs."""
+    """The model that a search needs."""
 
     start_token: int
     end_token: int

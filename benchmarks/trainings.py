@@ -1,7 +1,7 @@
 """The papers' tables, their rows, and the trainings and other entries of the rows.
 
-An *entry* has scores: a trained model, an ensemble of models, or the captions that people wrote. A row has
-one entry, or several of different seeds. :mod:`benchmarks.columns` has the columns.
+An *entry* has scores: it is a trained model, an ensemble of models, or the human captions. A row has one
+entry, or several of different seeds. :mod:`benchmarks.columns` has the columns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.columns import Column
 
 RUNS = Path("runs/papers")  # in the commands of results and documents
 
-# What is measured besides the scores of rnnlab evaluate, and the names of the numbers.
+# Measurements besides the scores of rnnlab evaluate, and the names of their numbers.
 Extra = Literal["discrepancy", "comments", "four references"]
 CAPTION_SCORES = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr")
 EXTRAS: dict[Extra, tuple[str, ...]] = {
@@ -42,7 +42,7 @@ class Training:
 
     @property
     def members(self) -> tuple[Training, ...]:
-        """The models that are evaluated together: itself."""
+        """The models that are evaluated together: this one."""
         return (self,)
 
     @property
@@ -56,19 +56,19 @@ class Training:
 
     @property
     def precision(self) -> str | None:
-        """The precision of products, if it is part of what is compared."""
+        """The precision of products, if the table compares precisions."""
         settings = (change.partition("=") for change in self.changes)
         return next((value for key, _, value in settings if key == "training.matmul"), None)
 
     def command(self, runs: Path = RUNS, matmul: str | None = None) -> list[str]:
-        """The arguments of rnnlab that train it from the beginning.
+        """The arguments of rnnlab that train the model from the beginning.
 
         Parameters
         ----------
         runs : path
             The folder of the runs.
         matmul : str, optional
-            The precision of products, where the training does not ask for one.
+            The precision of products, if the training does not set one.
         """
         changes = self.all_changes
         if self.start is not None:
@@ -88,10 +88,10 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class People:
-    """The captions that people wrote: each is scored against the other four of its image."""
+    """The human captions: each is scored against the other four of its image."""
 
     id: str
-    recipe: str  # whose data are read
+    recipe: str  # the recipe of the data
     members: tuple[Training, ...] = ()
 
 
@@ -110,7 +110,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows by columns."""
+    """A table of rows and columns."""
 
     title: str
     rows: tuple[Row, ...]
@@ -119,7 +119,7 @@ class Table:
     extras: tuple[Extra, ...] = ()
 
     def trainings(self) -> Iterator[Training]:
-        """All models that are trained for it, each after the one it starts from."""
+        """All models to train for the table, each after the one it starts from."""
         for row in self.rows:
             for entry in row.entries:
                 for training in entry.members:
@@ -127,7 +127,7 @@ class Table:
 
 
 def with_starts(training: Training) -> Iterator[Training]:
-    """The trainings that a training starts from, the first one first, and then the training itself."""
+    """The chain of trainings that a training starts from, in order, and then the training itself."""
     if training.start is not None:
         yield from with_starts(training.start)
     yield training

@@ -1,10 +1,10 @@
 """One training step of a translation model with attention, Adam included, and the same in PyTorch.
 
 The model is that of ``multi30k_source_attention.toml``: a bidirectional GRU reads the source, a GRU
-that attends to it writes. As in ``attention``, PyTorch has our GRU in operations, or nn.GRU, over packed
-sequences, and nn.GRUCell, which are another cell; the faster one counts.
+that attends to it writes. As in ``attention``, PyTorch has our GRU in elementary operations, or nn.GRU
+over packed sequences and nn.GRUCell, which differ from our cell; the faster one counts.
 
-The lengths are as different as all of Multi30k's, or as in the batches that ``rnnlab.data`` makes of them.
+The lengths vary as in all of Multi30k, or as in the batches that ``rnnlab.data`` makes of it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Sizes(NamedTuple):
     V: int  # words of the target
     mean: float = 13  # words in a sentence: mean,
     spread: float = 4  # standard deviation,
-    least: int = 4  # least and
-    most: int = 40  # most; <END> comes after them
+    least: int = 4  # minimum and
+    most: int = 40  # maximum; <END> comes after them
 
 
 MULTI30K = Sizes(64, 256, 256, 512, 256, 5900, 7700)
@@ -47,7 +47,7 @@ DROPOUT = {"word_dropout": 0.3, "output_dropout": 0.5}
 
 
 def prepare(side: str, sizes: Sizes) -> Callable[[], float]:
-    """The step of one side, which returns its loss."""
+    """The training step of one side; it returns the loss."""
     pairs = batch(sizes)
     if side == "rnnlab":
         return training_step(model(sizes, weights(sizes)), *pairs)
@@ -75,7 +75,7 @@ def _sentences(rng: np.random.Generator, sizes: Sizes, V: int) -> Array:
 
 
 def weights(sizes: Sizes) -> dict[str, Array]:
-    """The parameters of the model, by its names for them."""
+    """The parameters of the model by name."""
     W, E, H = sizes.W, sizes.E, sizes.H
     shapes: dict[str, tuple[int, ...]] = {"W_source": (sizes.V_source, W)}
     for direction in ("forward", "backward"):
@@ -107,7 +107,7 @@ def model(sizes: Sizes, weights: dict[str, Array], **options: Any) -> Any:
 
 
 def torch_model(sizes: Sizes, weights: dict[str, Array], *, in_operations: bool = True) -> Any:
-    """The same in PyTorch, its GRUs in operations or modules."""
+    """The same model in PyTorch, whose GRUs are written in elementary operations or are modules."""
     import torch
 
     from benchmarks.torch_attention import GRU, NNCell, Translator

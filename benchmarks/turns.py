@@ -1,26 +1,26 @@
-"""Sides in processes of their own that take turns.
+"""Sides that take turns, each in its own process.
 
 A suite is a module with
 
-    CASES                  what is measured: names, and what ``prepare`` needs to know of each, sizes mostly
-    SIDES                  who does it; sides whose names start with the same word are ways to do the same
+    CASES                  the cases by name, with the argument of ``prepare`` for each, usually its sizes
+    SIDES                  the sides; the first word of a name is the library, the rest one of its variants
     TARGETS                for each case, the first words of the rivals' names and the target against each
-    prepare(side, sizes)   the work: a function that is called repeatedly; tests compare what it returns
+    prepare(side, sizes)   returns the work: a function to call repeatedly; tests compare its results
 
-and, where the defaults do not suit, with
+and optionally with
 
     measure(work)          run the work and return a number, smaller is better; its milliseconds by default
-    UNIT                   of that number, "ms" by default
-    WARM_UP                calls of the work that are not measured (3)
-    ROUNDS                 the most turns of a side, however many are asked for
-    FRESH                  true: a new process for each turn, no calls before; the first round does not count
-    launcher(side)         the words before the command of a side's process, such as those of mpirun
-    lacking()              what the suite needs and this machine lacks: it is left out; None if there is all
-    MEAN_TARGETS           print the geometric mean of the ratios, and compare it with these targets
+    UNIT                   the unit of that number, "ms" by default
+    WARM_UP                number of calls of the work before it is measured (3)
+    ROUNDS                 maximum number of turns of a side
+    FRESH                  true: a new process for each turn, no warm-up; the first round does not count
+    launcher(side)         words to put before the command of a side's process, such as those of mpirun
+    lacking()              what this machine lacks for the suite, which is left out; None if nothing
+    MEAN_TARGETS           targets of the geometric mean of the ratios, which is then printed
     conclude(results)      more rows, once all cases are measured
 
-A suite for a GPU, too, has ``GPU``, a :class:`benchmarks.gpu.Plan` of its cases, sides and targets there, and
-its ``prepare`` takes the device, "cpu" or "gpu", last.
+A suite that also runs on a GPU has ``GPU``, a :class:`benchmarks.gpu.Plan` of its cases, sides and targets
+there, and its ``prepare`` takes the device, "cpu" or "gpu", as the last argument.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Result(NamedTuple):
     suite: str
     case: str
     unit: str
-    measured: dict[str, float]  # over the rounds, by side: the minimum, on a GPU the median
-    rounds: dict[str, list[float]]  # what that is the minimum or median of
+    measured: dict[str, float]  # by side, over the rounds: the minimum, or on a GPU the median
+    rounds: dict[str, list[float]]  # all numbers by side
 
     def best(self, name: str, precision: str = "") -> tuple[str, float]:
-        """The side whose number is the least, and the number.
+        """The side with the smallest number, and the number.
 
-        It is one of those whose names start with this word and have that precision
-        (:func:`benchmarks.table.precision_of`).
+        Only sides whose names start with the word ``name`` and have that precision
+        (:func:`benchmarks.table.precision_of`) count.
         """
         return min(
             (
@@ -80,7 +80,7 @@ class Result(NamedTuple):
 
 
 def use_threads(threads: int) -> None:
-    """Give every side, and what this process imports from now on, that many threads."""
+    """Set the number of threads of all sides and of the libraries that this process imports later."""
     os.environ |= dict.fromkeys(THREADS, str(threads))
 
 
@@ -95,7 +95,7 @@ def processor() -> str:
 
 
 def measure(name: str, case: str, sides: Sequence[str], *, rounds: int) -> Result:
-    """Let the sides take turns."""
+    """Measure a case: the sides take turns."""
     suite = importlib.import_module(f"benchmarks.{name}")
     take_turns = _fresh_turns if getattr(suite, "FRESH", False) else _turns
     times = take_turns({side: [name, side, case, "cpu"] for side in sides}, _rounds(suite, rounds))
@@ -105,8 +105,8 @@ def measure(name: str, case: str, sides: Sequence[str], *, rounds: int) -> Resul
 def measure_on_gpu(name: str, cases: Sequence[tuple[str, Sequence[str]]], *, rounds: int) -> Iterator[Result]:
     """Let the sides of each case take turns on the GPU, case after case.
 
-    The processes of several cases start together, because that takes longer than their turns do. Those that
-    wait use nothing of the GPU but memory.
+    The processes of several cases start together, because starting takes longer than the turns. A process
+    that waits occupies only memory of the GPU.
     """
     suite = importlib.import_module(f"benchmarks.{name}")
     while cases:
@@ -156,7 +156,7 @@ def _fresh_turns(commands: dict[str, list[str]], rounds: int) -> list[dict[str, 
 
 @contextmanager
 def _started(commands: Mapping[_Key, list[str]]) -> Iterator[dict[_Key, Process]]:
-    """The processes, when all of them are ready."""
+    """Start the processes and wait until all are ready."""
     processes = {side: Process(command) for side, command in commands.items()}
     try:
         for process in processes.values():
@@ -168,7 +168,7 @@ def _started(commands: Mapping[_Key, list[str]]) -> Iterator[dict[_Key, Process]
 
 
 class Process:
-    """A side's own process. What it writes to standard error is shown if it ends early, and else dropped."""
+    """The process of a side. Its standard error is shown only if it ends early."""
 
     def __init__(self, command: list[str]) -> None:
         self._command = [*_launcher(*command[:2]), sys.executable, "-m", "benchmarks.side", *command]
@@ -199,7 +199,7 @@ class Process:
         return line
 
     def end(self) -> None:
-        """Let it end, and wait for that."""
+        """Ask the process to end, and wait for it."""
         self._process.communicate("end\n")
         self._errors.close()
 

@@ -20,7 +20,7 @@ TABLES: dict[str, Table] = (
     | precision.TABLES
 )
 
-# Functions that draw a figure from results into a file. They return False if there are too few results.
+# Functions that draw a figure of results into a file. They return False if there are too few results.
 FIGURES: dict[str, Callable[[Path, Path], bool]] = {
     "depth": review.draw_depth,
     "precision": precision.draw_losses,

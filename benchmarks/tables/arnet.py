@@ -26,7 +26,7 @@ _KINDS = {  # what differs between the second stages, which have the same number
 def second_stages(
     start: Training, common: tuple[str, ...], kinds: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Training]:
-    """A training for each kind of second stage, all from the same start."""
+    """A training for each kind of second stage, all from the same first stage."""
     return {
         kind: Training(f"{start.name}_{kind}", start.recipe, (*common, *changes), start.seed, start)
         for kind, changes in kinds.items()

@@ -1,4 +1,4 @@
-"""Beyond the papers: self-critical training (Rennie et al. 2017), and the captions that people wrote."""
+"""Beyond the papers: self-critical training (Rennie et al. 2017) and human captions."""
 
 from __future__ import annotations
 

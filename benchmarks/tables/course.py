@@ -1,4 +1,4 @@
-"""The model of the cs231n course on files in its layout: trained on 50 captions, on 10,000 and on all."""
+"""The model of the cs231n course on files in the course's layout, trained on 50, 10,000 and all captions."""
 
 from __future__ import annotations
 

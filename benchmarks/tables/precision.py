@@ -1,4 +1,4 @@
-"""Products of float32 beside products of factors in bfloat16: the same training, three seeds each."""
+"""The same training with products in float32 and in bfloat16, three seeds each."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _ROWS = {"float32": seeds(LSTM, 3), "bfloat16": seeds(LSTM_BFLOAT16, 3)}
 
 
 def draw_losses(path: Path, of: Path = results.RESULTS) -> bool:
-    """Draw the loss over the epochs, of each training; false if a precision has none.
+    """Draw the loss of each training over the epochs; return false if a precision has no results.
 
     Parameters
     ----------
     path : path
-        Of the PNG.
+        The path of the PNG.
     of : path
         The folder of the results.
     """

@@ -13,7 +13,7 @@ from benchmarks.columns import CAPTIONS, EPOCHS, PERPLEXITY, SIZE, best, score
 from benchmarks.tables.flickr8k import test, val
 from benchmarks.trainings import Ensemble, Row, Table, Training, seeds
 
-_TRAINING_OF_THE_PAPER = (  # in the recipes of the other two models already
+_TRAINING_OF_THE_PAPER = (  # the recipes of the other two models have it already
     "data.global_features=$RNNLAB_DATA/flickr8k/features_global.h5",
     "data.captions_per_image=5",
     "training.batch_size=13",
@@ -84,12 +84,12 @@ _DEPTHS: dict[str, dict[int, Training]] = {
 
 
 def draw_depth(path: Path, of: Path = results.RESULTS) -> bool:
-    """Draw validation CIDEr over the depth of review; false if no line has two points.
+    """Draw validation CIDEr over the depth of review; return false if no line has two points.
 
     Parameters
     ----------
     path : path
-        Of the PNG.
+        The path of the PNG.
     of : path
         The folder of the results.
     """

@@ -66,7 +66,7 @@ def test_what_only_one_run_has_is_named():
     [
         (None, "cannot be read"),
         ("{", "cannot be read"),
-        ("[]", "is not what --json writes"),
+        ("[]", "is not a report of --json"),
         (json.dumps({"about": "", "rows": [], "results": [{"measured": {}}]}), "written by an older version"),
         (json.dumps({"about": "", "rows": [], "results": []}), "has no measurements"),
     ],

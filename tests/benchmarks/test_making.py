@@ -85,7 +85,7 @@ def test_results_of_another_run_are_not_added_to(command, folders, capsys):
     history = runs / "first-seed0" / "history.csv"
     history.write_text(history.read_text().replace("2,", "2,1", 1))
     other = replace(TABLE, rows=(Row("first", (FIRST,), ("--split", "test")),))
-    with pytest.raises(making.OtherRun, match=r"first-seed0 is another run than that of the results"):
+    with pytest.raises(making.OtherRun, match=r"first-seed0 is not the run of the results"):
         making.make(other, *folders)
     assert making.collect([other], *folders) == []
     ensemble = Ensemble("two-ensemble", (FIRST, seeds(ON, 2)[1]))
@@ -142,14 +142,14 @@ def test_a_run_of_rnnlab_train_is_adopted(command, folders):
 def test_a_run_of_another_recipe_is_not(command, folders, capsys):
     changes = [*FIRST.all_changes, "model.hidden_dim=16", "evaluation.split=val"]
     write_run(folders[0] / "first-seed0", load_config("shapes", changes))
-    with pytest.raises(SystemExit, match="asks for: model.hidden_dim is 16, expected 192. Move it away"):
+    with pytest.raises(SystemExit, match="its table: model.hidden_dim is 16, expected 192. Move it away"):
         making.train(FIRST, folders[0])
     assert command.asked == []
     others = folders[0].with_name("others")
     making.train(ON, others)
     (others / "on-seed0").rename(folders[0] / "on-seed0")
     assert making.collect([TABLE], *folders) == ["on-seed0"]
-    assert "first-seed0 is not what its table asks for" in capsys.readouterr().err
+    assert "first-seed0 differs from the recipe of its table" in capsys.readouterr().err
 
 
 def test_a_precision_that_the_table_leaves_open(command, folders):

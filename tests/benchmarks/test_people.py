@@ -49,7 +49,7 @@ def test_a_model_is_scored_against_the_same_references():
 
 @pytest.mark.parametrize("references", [[["a b", "c"], ["a"]], [["a"], ["b"]]])
 def test_references_of_different_numbers(references):
-    with pytest.raises(ValueError, match="expected the same number of all, at least 2"):
+    with pytest.raises(ValueError, match="expected the same number for each, at least 2"):
         people.one_against_the_others(references)
 
 
