@@ -75,7 +75,7 @@ def beam_search(
         The argument of ``model.start``, N rows.
     beam_size : int
     max_length, min_length : int
-        The most and the fewest words in a sentence.
+        Maximum and minimum number of words in a sentence.
     length_penalty : float >= 0
         A, the exponent of the length normalisation. 0 means no normalisation.
     normalisation : "power" or "gnmt"

@@ -22,7 +22,7 @@ class Constraints:
         The name of the search, for the errors.
     model : StepModel
     max_length, min_length : int
-        The most and the fewest words in a sentence.
+        Maximum and minimum number of words in a sentence.
     forbid : tokens
         Never chosen.
     no_repeat_ngram : int

@@ -49,7 +49,7 @@ def greedy(
     source : anything
         The argument of ``model.start``, N rows.
     max_length, min_length : int
-        The most and the fewest words in a sentence.
+        Maximum and minimum number of words in a sentence.
     forbid : tokens
         Tokens that are never chosen, such as <UNK>, <START> and <NULL>.
     no_repeat_ngram : int
@@ -106,7 +106,7 @@ def sample(
     count : int
         The number of sentences for each row of ``source``. The source is encoded once.
     max_length, min_length : int
-        The most and the fewest words in a sentence.
+        Maximum and minimum number of words in a sentence.
     temperature : float > 0
         Log-probabilities are divided by it. Below 1, probable words become more probable.
     top_k : int

@@ -25,7 +25,7 @@ from rnnlab.ops import ops_for
 from rnnlab.types import Array, Shapes
 
 _AXES = {"W": "H k"}
-_SCORES_AT_ONCE = 1 << 20  # the most scores in one product, unless one sample alone has more
+_SCORES_AT_ONCE = 1 << 20  # maximum number of scores in one product, unless one sample has more
 
 
 class DiscriminativeCache(NamedTuple):

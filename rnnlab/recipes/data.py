@@ -187,9 +187,9 @@ class ParallelTable:
     min_count
         Least occurrences in the training pairs of a word in a vocabulary.
     max_size
-        The most words in a vocabulary.
+        Maximum number of words in a vocabulary.
     max_length
-        The most words in a sentence of a training pair.
+        Maximum number of words in a sentence of a training pair.
     long_pairs
         Drop training pairs with a longer sentence, or cut the sentence.
     max_train
@@ -224,9 +224,9 @@ class HabeasTable:
     min_count
         Least occurrences in the training pairs of a word in a vocabulary.
     max_size
-        The most words in a vocabulary.
+        Maximum number of words in a vocabulary.
     max_length
-        The most words in a sentence of a training pair.
+        Maximum number of words in a sentence of a training pair.
     long_pairs
         Drop training pairs with a longer sentence, or cut the sentence.
     max_train

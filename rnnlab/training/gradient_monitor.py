@@ -38,7 +38,7 @@ class GradientMonitor(Protocol):
     Attributes
     ----------
     read_every : int
-        The most iterations between two calls of :meth:`read`.
+        Maximum number of iterations between two calls of :meth:`read`.
     scale : float, or an array ()
         The factor that scales the last recorded gradient to a norm of at most ``clip_norm``.
     loss : float, or an array ()

@@ -12,7 +12,7 @@ from rnnlab.training.nonfinite import NonFiniteError
 
 MONITOR = "val_loss"  # the metric of a solver by default
 
-# Whether the least or the greatest value is best, for the metrics of this library.
+# Whether the smallest or the largest value is best, for the metrics of this library.
 MODES: dict[str, Mode] = {
     "val_loss": "min",
     "val_perplexity": "min",

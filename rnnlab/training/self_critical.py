@@ -66,7 +66,7 @@ class SelfCritical:
         Subtracted from the reward: the mean reward of the source's other samples, or the reward of the
         greedily decoded sentence.
     max_length : int
-        The most words in a sampled sentence; longer ones are cut.
+        Maximum number of words in a sampled sentence; longer sentences are truncated.
     feature_dropout : float in [0, 1)
         Probability of dropping an element of the inputs' features. Sampling and the loss drop the same ones.
     dropout : bool

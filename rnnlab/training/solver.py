@@ -151,7 +151,7 @@ class Solver:
     monitor : str
         The metric by which the best epoch is chosen. One that is not the default needs validation.
     monitor_mode : "min" or "max", optional
-        Whether the least or the greatest value of the monitored metric is best. Known for val_loss,
+        Whether the smallest or the largest value of the monitored metric is best. Known for val_loss,
         val_perplexity, val_accuracy, BLEU, BLEU-1 to BLEU-4, ROUGE-L, CIDEr and METEOR, required for others.
     patience : int, optional
         Stop after this many epochs in a row without a better value of the monitored metric.

@@ -113,7 +113,7 @@ class Update:
 
     @property
     def read_every(self) -> int:
-        """The most updates between two calls of :meth:`read`."""
+        """The maximum number of updates between two calls of :meth:`read`."""
         return self._monitor.read_every
 
     @property
