@@ -1,4 +1,4 @@
-"""The stand-in of ``cupy.ndarray``: as strict as CuPy's, in NumPy's memory."""
+"""The stand-in of ``cupy.ndarray``: as strict as CuPy's array, but in NumPy's memory."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
         view._array, view._memory, view.base = array, self._memory, self if self.base is None else self.base
         return view
 
-    # What NumPy asks for.
+    # NumPy's protocols.
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
         raise TypeError(
@@ -81,7 +81,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return {**self._array.__array_interface__, "version": 3, "stream": 1}
 
-    # What the array is.
+    # Attributes.
 
     dtype = property(lambda self: self._array.dtype)
     shape = property(lambda self: self._array.shape)
@@ -109,7 +109,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
     def __repr__(self) -> str:
         return repr(self._array)
 
-    # To the host.
+    # Transfers to and from the host.
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> np.ndarray:
         _to_host(stream)
@@ -163,7 +163,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
     def nonzero(self) -> tuple[ndarray, ...]:
         if cuda.thread.recording is not None:
             cuda.thread.recording.refuse("D2H transfers")
-        cuda.transfers.synchronisations += 1  # the host has to know how many
+        cuda.transfers.synchronisations += 1  # the host needs the number of elements
         return wrap(self._array.nonzero())
 
     def argsort(self, axis: int | None = -1) -> ndarray:
@@ -236,11 +236,11 @@ def host(value: Any) -> Any:
 
 
 def operand(value: Any) -> Any:
-    """As :func:`host`, for what is assigned: a simulated array or a scalar, also in an array () of NumPy."""
+    """As :func:`host` for an assigned value: a simulated array, a scalar, or a 0-d array of NumPy."""
     if isinstance(value, ndarray | numbers.Number | np.generic):
         return host(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        return value[()]  # a scalar as it is now
+        return value[()]  # the current value of the scalar
     raise TypeError(f"Unsupported type {type(value)}: expected a CuPy array or a scalar")
 
 
@@ -264,7 +264,7 @@ def wrap(result: Any, *sources: ndarray) -> Any:
 
 
 def evaluate(function: Any, args: tuple[Any, ...], options: dict[str, Any], *sources: ndarray) -> Any:
-    """The wrapped result of a function of NumPy arrays, computed now or by the graph that is captured."""
+    """The wrapped result of a function of NumPy arrays, computed now or by the captured graph."""
     if cuda.thread.recording is not None:
         return cuda.thread.recording.evaluate(function, args, options, lambda result: wrap(result, *sources))
     with np.errstate(all="ignore"):
@@ -308,7 +308,7 @@ def _into(function: Any) -> Any:
 
 
 def elementwise(ufunc: Any, *inputs: Any, out: Any = None, **options: Any) -> Any:
-    """A universal function of arrays and scalars."""
+    """Call a universal function with arrays and scalars."""
     if options.keys() - {"dtype", "casting"}:
         raise TypeError(f"Wrong arguments {sorted(options)}")
     operands = [host(value) if isinstance(value, np.ndarray) else operand(value) for value in inputs]
@@ -340,7 +340,7 @@ def arrays_in(values: Any) -> list[ndarray]:
 
 
 def _index(key: Any) -> tuple[Any, ...]:
-    """The index for NumPy; transfers and synchronisations that it costs are counted."""
+    """The index for NumPy. The transfers and synchronisations that it needs are counted."""
     keys = key if isinstance(key, tuple) else (key,)
     for part in keys:
         if isinstance(part, np.ndarray):
@@ -355,7 +355,7 @@ def _index(key: Any) -> tuple[Any, ...]:
 
 
 def _slice(part: slice) -> slice:
-    """With the numbers that arrays in it hold."""
+    """The slice with numbers in place of arrays."""
     ends = part.start, part.stop, part.step
     return slice(*(end.item() if isinstance(end, ndarray) else end for end in ends))
 

@@ -1,4 +1,4 @@
-"""Device memory: blocks of NumPy's memory between guards, and the accounts of their pools."""
+"""Device memory: blocks of NumPy's memory between guards, and the number of bytes in each pool."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-GUARD = 256  # bytes before and behind the elements of every array
-CANARY = np.full(GUARD // 4, 0xFFFA5A5F, np.uint32).tobytes()  # NaN to those who read it
+GUARD = 256  # bytes before and after the elements of every array
+CANARY = np.full(GUARD // 4, 0xFFFA5A5F, np.uint32).tobytes()  # NaN if it is read as numbers
 
-clock = itertools.count()  # of allocations and of what is given back
+clock = itertools.count()  # orders the events: allocations and returned blocks
 
 
 class OutsideError(AssertionError):
@@ -59,16 +59,16 @@ def rounded(size: int) -> int:
 
 
 class Block:
-    """The bytes. They outlive the array's :class:`Memory` in the graphs that use them."""
+    """The bytes of an array. Graphs that use them keep them alive longer than the array's :class:`Memory`."""
 
     def __init__(self, size: int, account: Account, stream: int) -> None:
         self.account, self.stream = account, stream
         self.counted = rounded(size)
         self.born = next(clock)
-        self.died: int | None = None  # when the last array let it go
-        self.reserved = True  # the pool still has it
-        self.recorder: Any = None  # of the capture that goes on, if it was allocated in it
-        self.held = False  # by a graph
+        self.died: int | None = None  # time at which the last array released it
+        self.reserved = True  # whether the pool still has it
+        self.recorder: Any = None  # recorder of the current capture, if it was allocated there
+        self.held = False  # whether a graph holds it
         self.raw = np.empty(size + 2 * GUARD + 255, np.uint8)
         address = self.raw.ctypes.data
         self.start = GUARD + -(address + GUARD) % 256
@@ -76,7 +76,7 @@ class Block:
         self.end = self.start + size
         self.array = self.raw[self.start : self.end]
         self._set_guards()
-        from . import cublas_library  # which is made of what is made of this
+        from . import cublas_library  # imported here, since it depends on this module
 
         self._forget = cublas_library.load().shim_remove_memory
         cublas_library.load().shim_add_memory(self.ptr, size)
@@ -90,7 +90,7 @@ class Block:
         self.raw[self.end : self.end + GUARD] = guard
 
     def poison(self) -> None:
-        """Overwrite with NaN, or values that no result has."""
+        """Overwrite with NaN, with a large integer or with True."""
         dtype = self.array.dtype
         if dtype.kind in "fc":
             self.array.fill(np.nan)
@@ -109,7 +109,7 @@ class Block:
             raise OutsideError(f"{what}: something was written {place} its {self.end - self.start} bytes")
 
 
-live: dict[int, Block] = {}  # those that arrays use, by the identity of what their views have as base
+live: dict[int, Block] = {}  # blocks in use, by the identity of the base of their views
 
 
 def block_of(array: np.ndarray) -> Block | None:
@@ -120,7 +120,7 @@ def block_of(array: np.ndarray) -> Block | None:
 
 
 class Memory:
-    """A block in use; returned to its pool when the last array that holds this is gone."""
+    """A block in use. It is returned to its pool when the last array that holds this object is gone."""
 
     def __init__(self, size: int, account: Account, stream: int) -> None:
         self.block = block = Block(size, account, stream)
@@ -138,7 +138,7 @@ class Memory:
             block.poison()
 
     def view(self, shape: Any, dtype: np.dtype, order: str) -> np.ndarray:
-        """Its bytes as a poisoned array."""
+        """The bytes as an array of poisoned values."""
         block = self.block
         block.array = block.raw[block.start : block.end].view(dtype).reshape(shape, order=order)
         block.poison()

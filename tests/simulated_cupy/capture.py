@@ -1,8 +1,8 @@
 """Stream capture: operations are recorded, and run each time the graph is launched.
 
 Nothing is computed during a capture: a function of NumPy runs only to find the shape of its result. The graph
-reads and writes the memory that the arrays had at the capture. At a launch that memory holds what it could
-hold on a device, see :meth:`Graph.launch`.
+reads and writes the memory that the arrays had at the capture. At a launch that memory has lost the contents
+that a device may lose, see :meth:`Graph.launch`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import blocks, cuda
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_longlong)
 CUBLAS = {np.matmul, np.dot, np.tensordot, np.outer}
 JOINS = {np.concatenate, np.stack, np.hstack, np.vstack}
-LARGE = 2 << 20  # bytes; CuPy joins smaller arrays, if they are many, with one kernel
+LARGE = 2 << 20  # bytes; CuPy joins many smaller arrays with one kernel
 SORTS = {np.sort, np.argsort}
 
 
@@ -32,15 +32,15 @@ class Recorder:
     def __init__(self) -> None:
         self.invalid = False
         self._operations: list[Callable[[], None]] = []
-        self._used: dict[int, blocks.Block] = {}  # by identity, as all of these
+        self._used: dict[int, blocks.Block] = {}  # by identity, like the others
         self._born: dict[int, blocks.Block] = {}
-        # A graph holds them: addresses may be in use that only a kernel knows.
+        # A graph holds these blocks, since a kernel may use addresses that the recorder does not know.
         self._before = blocks.live.copy()
 
-    # What happens in the capture.
+    # Operations in the capture.
 
     def evaluate(self, function: Any, args: tuple[Any, ...], options: dict[str, Any], wrap: Any) -> Any:
-        """The views and new arrays that ``wrap`` makes of a result; launches write into the new ones."""
+        """The views and new arrays that ``wrap`` makes of a result. Launches write to the new arrays."""
         self._check_captured(function, args)
         with np.errstate(all="ignore"):
             shapes = {name: _zeros(value) for name, value in options.items()}
@@ -62,7 +62,7 @@ class Recorder:
     def write(
         self, function: Any, args: tuple[Any, ...], options: dict[str, Any], target: np.ndarray
     ) -> None:
-        """A call of a function that writes into an array: ``function(target, *args, **options)``."""
+        """Record a call that writes to an array: ``function(target, *args, **options)``."""
         self._check_captured(function, args)
         with np.errstate(all="ignore"):
             shapes = {name: _zeros(value) for name, value in options.items()}
@@ -70,7 +70,7 @@ class Recorder:
         self.add(lambda: function(target, *args, **options), (target, args, *options.values()))
 
     def add(self, operation: Callable[[], None], uses: Any) -> None:
-        """Append an operation that uses these arrays of NumPy, in tuples and lists of any depth."""
+        """Append an operation that uses these arrays of NumPy, nested in tuples and lists."""
         self.check_valid()
         for array in _flat(uses):
             block = blocks.block_of(array) if isinstance(array, np.ndarray) else None
@@ -87,9 +87,9 @@ class Recorder:
         self._born[id(block)] = block
 
     def died(self, block: blocks.Block) -> None:
-        self._operations.append(block.poison)  # what comes next may be in its place
+        self._operations.append(block.poison)  # the next array may have the same memory
 
-    # What is refused.
+    # Refused operations.
 
     def check_valid(self) -> None:
         if self.invalid:
@@ -103,7 +103,7 @@ class Recorder:
         raise cuda.CUDARuntimeError(error)
 
     def refuse(self, what: str) -> None:
-        """Raise an error of CuPy, after which the capture goes on."""
+        """Raise an error of CuPy; the capture continues."""
         if self.invalid:
             raise RuntimeError("the stream was capturing, but an error has invalidated the capture sequence")
         raise RuntimeError(f"the current stream is capturing, so {what} are disallowed")
@@ -149,11 +149,11 @@ class Recorder:
 
 
 class Graph:
-    """Captured operations."""
+    """A graph of captured operations."""
 
     __module__ = "cupy.cuda.graph"
     _operations: list[Callable[[], None]]
-    _born: list[blocks.Block]  # in the capture
+    _born: list[blocks.Block]  # blocks allocated in the capture
     _used: list[blocks.Block]
     _held: list[blocks.Block]
 
@@ -165,10 +165,10 @@ class Graph:
     def launch(self, stream: Any = None) -> None:
         """Run the operations.
 
-        All memory that the graph uses must still be in use, except what was allocated in the capture from a
-        pool that keeps it: a pool of its own that exists and has not freed its blocks. The content of such
-        arrays is lost between launches. So is the content of arrays that the pool has allocated on the same
-        stream since memory of the capture first returned to it, since they may share that memory.
+        All memory that the graph uses must still be in use, except for arrays that were allocated in the
+        capture from the graph's own pool, if this pool exists and has not freed its blocks. The content of
+        such arrays is lost between launches. Arrays that the pool has allocated on the same stream after
+        memory of the capture first returned to it may share this memory, so their content is lost as well.
         """
         stream = cuda.get_current_stream() if stream is None else stream
         if stream.recorder is not None:
@@ -197,7 +197,7 @@ class Graph:
     def _lose(self) -> None:
         first: dict[
             tuple[int, int], int
-        ] = {}  # (account, stream): when it first had memory of the graph back
+        ] = {}  # (account, stream): time at which memory of the graph first returned
         for block in self._born:
             if block.died is not None:
                 block.poison()
@@ -209,15 +209,15 @@ class Graph:
 
 
 def connect(library: ctypes.CDLL) -> None:
-    """Have the calls of a library recorded while the current stream captures.
+    """Record the calls of a library while the current stream captures.
 
     Parameters
     ----------
     library
-        With ``void shim_on_call(int (*callback)(long long index))``: given a function, the library keeps
-        its calls for later and tells the function the number of each, which returns 1 if the capture is
-        lost; given NULL, it does its calls at once. And with ``int shim_replay(long long index)``, which
-        does one of them and returns 0, or else its error.
+        It has two functions. After ``void shim_on_call(int (*callback)(long long index))`` with a callback,
+        the library stores its calls instead of executing them, and passes the number of each call to the
+        callback, which returns 1 if the capture is invalid. With NULL, it executes its calls at once.
+        ``int shim_replay(long long index)`` executes a stored call and returns 0 or its error.
     """
     if not any(library is known for known, _ in _libraries):
         library.shim_replay.argtypes = [ctypes.c_longlong]
@@ -240,11 +240,11 @@ def _called(library: Any, index: int) -> int:
 
 def _replay(library: Any, index: int) -> None:
     if status := library.shim_replay(index):
-        raise AssertionError(f"a library's call fails in a graph: status {status}")
+        raise AssertionError(f"a call of a library fails in a graph: status {status}")
 
 
 def switch() -> None:
-    """Let the libraries record calls or not, as the current stream captures or not."""
+    """Let the libraries record their calls if the current stream captures, and otherwise execute them."""
     for library, callback in _libraries:
         library.shim_on_call(callback if cuda.thread.recording is not None else CALLBACK())
 
@@ -263,7 +263,7 @@ def _is_new(array: Any, args: tuple[Any, ...]) -> bool:
 
 
 def _zeros(value: Any) -> Any:
-    """The argument with zeros for arrays of integers, which may be indices and have no content yet."""
+    """The argument with arrays of integers set to zero: they may be indices that have no content yet."""
     if isinstance(value, tuple | list):
         return type(value)(map(_zeros, value))
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":

@@ -17,7 +17,7 @@ COMPILER = "g++"
 
 
 def shared_library(source: str, flags: Sequence[str], headers: Sequence[Path] = ()) -> Path:
-    """The source compiled to a shared library, unless that was done before."""
+    """The path of the shared library of the source, which is compiled unless it is cached."""
     texts = [path.read_text("utf-8") for path in headers]
     key = hashlib.sha256("\0".join((source, *texts, *flags, platform.machine())).encode())
     folder = Path(tempfile.gettempdir()) / f"simulated_cupy_{os.getuid()}"

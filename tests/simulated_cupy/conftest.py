@@ -1,4 +1,4 @@
-"""What the tests of the stand-in share."""
+"""Fixtures of the tests of the stand-in."""
 
 from __future__ import annotations
 

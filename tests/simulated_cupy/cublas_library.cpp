@@ -1,6 +1,6 @@
 // cuBLAS for arrays in host memory: the functions that rnnlab.ops.cuda.cublas calls, with NVIDIA's prototypes.
-// Matrices are stored by columns. What cuBLAS refuses is refused here. In addition, a handle needs a workspace of
-// its own, and matrices must lie in memory that was registered by shim_add_memory.
+// Matrices are stored by columns. Arguments that cuBLAS refuses are refused here. In addition, a handle needs its
+// own workspace, and matrices must lie in memory that was registered by shim_add_memory.
 //
 // For the stand-in of CUDA graphs: with a callback from shim_on_call, products are queued, and shim_replay runs
 // the queued ones.
@@ -268,8 +268,8 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
 
 // ---------------------------------------------------------------- for the tests, not in cuBLAS
 
-// From now on, products are queued with their arguments, and the callback, given the index in the queue, returns
-// the status of the call. With null they run at once again.
+// From now on, products are queued with their arguments. The callback gets the index in the queue and returns the
+// status of the call. With null, products run at once again.
 void shim_on_call(int (*callback)(long long index)) {
     std::lock_guard<std::mutex> guard(lock);
     on_call = callback;

@@ -1,4 +1,4 @@
-"""The stand-in of cuBLAS: a shared library that is found by its name once it is loaded, as NVIDIA's is.
+"""The stand-in of cuBLAS: a shared library that is found by its name once it is loaded, like NVIDIA's.
 
 Its version number does not exist, so that it cannot be mistaken for the real library.
 """
@@ -18,7 +18,7 @@ CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_longlong)  # of shim_on_call
 
 @functools.cache
 def load() -> ctypes.CDLL:
-    """Compile and load it; the functions ``shim_...`` of its source are for the stand-in and its tests."""
+    """Compile and load the library. Its functions ``shim_...`` are for the stand-in and its tests."""
     flags = ("-O3", "-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{NAME}")
     library = ctypes.CDLL(str(compiler.shared_library(SOURCE.read_text("utf-8"), flags)))
     for name, arguments, result in (

@@ -1,4 +1,4 @@
-"""The stand-in of ``cupy.cuda``: one device that completes work before a call returns."""
+"""The stand-in of ``cupy.cuda``: one device that completes its work before a call returns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 from .blocks import Account, Memory, MemoryPointer, accounts, rounded
 
 MULTIPROCESSORS = 4
-SHARED_MEMORY = 232448  # bytes that a block may ask for
+SHARED_MEMORY = 232448  # maximum number of bytes of a block
 TOTAL_MEMORY = 16 << 30
-RUNTIME_VERSION = 99_000  # that of no CUDA
+RUNTIME_VERSION = 99_000  # no version of CUDA has this number
 
 ATTRIBUTES = {
     "MultiProcessorCount": MULTIPROCESSORS,
@@ -27,12 +27,12 @@ ATTRIBUTES = {
     "WarpSize": 32,
 }
 
-limit: int | None = None  # bytes that all arrays together may take
-pool_limit = 0  # bytes that a new pool may reserve, 0 for any number: CUPY_GPU_MEMORY_LIMIT
+limit: int | None = None  # maximum number of bytes of all arrays together
+pool_limit = 0  # maximum bytes of a new pool, 0 for no limit: CUPY_GPU_MEMORY_LIMIT
 
 
 class Transfers:
-    """Counts of transfers between host and device, and of synchronisations, since :meth:`reset`."""
+    """The numbers of transfers between host and device and of synchronisations since :meth:`reset`."""
 
     def __init__(self) -> None:
         self.reset()
@@ -45,7 +45,8 @@ class Transfers:
 
 
 transfers = Transfers()
-launches: collections.Counter[str] = collections.Counter()  # by the host: kernels by name, and "graph"
+# Launches by the host: kernels by name, and "graph".
+launches: collections.Counter[str] = collections.Counter()
 
 
 class CUDARuntimeError(RuntimeError):
@@ -66,9 +67,9 @@ class OutOfMemoryError(MemoryError):
 
 
 class MemoryPool:
-    """Allocates memory and, like CuPy's, keeps freed blocks; sizes are rounded up to 512 bytes.
+    """A pool that, like CuPy's, keeps freed blocks; sizes are rounded up to multiples of 512 bytes.
 
-    It never fragments: it reserves no more than the largest amount in use at once.
+    It does not fragment: it never reserves more than the peak of the memory in use.
     """
 
     def __init__(self, allocator: Any = None, *, keeps: bool = True) -> None:
@@ -84,13 +85,13 @@ class MemoryPool:
     def malloc(self, size: int) -> MemoryPointer:
         growth = self._account.growth(rounded(size))
         if self._limit and self._account.reserved + growth > self._limit:
-            self.free_all_blocks()  # even of graphs, which use them still
+            self.free_all_blocks()  # including blocks that graphs still use
             if self._account.reserved + self._account.growth(rounded(size)) > self._limit:
                 raise OutOfMemoryError(rounded(size), self._account.reserved)
         if limit is not None:
             taken, growth = _taken(), self._account.growth(rounded(size))
             if growth and taken + growth > limit:
-                self.free_all_blocks()  # as CuPy's does before it gives up
+                self.free_all_blocks()  # as CuPy does before it raises the error
                 raise OutOfMemoryError(rounded(size), taken)
         memory = Memory(size, self._account, get_current_stream().ptr)
         if thread.recording is not None:
@@ -118,15 +119,15 @@ pool = MemoryPool(keeps=False)  # frees at once, so that the memory in use is ex
 
 
 def forget_pools() -> None:
-    """Stop counting the memory of earlier tests' pools, which may be uncollected garbage."""
+    """Stop counting the memory of the pools of earlier tests, which may not be collected yet."""
     accounts.clear()
     accounts.add(pool._account)
 
 
 class Thread(threading.local):
-    """The state of CuPy in each thread."""
+    """The state of CuPy in a thread."""
 
-    current: Stream | None = None  # the null stream, until another is used
+    current: Stream | None = None  # None for the null stream
     recording: Any = None  # the recorder of the current stream while it captures
     allocator: Any = None
 
@@ -210,7 +211,7 @@ class Device:
 class Event:
     def __init__(self, block: bool = True, disable_timing: bool = False, interprocess: bool = False) -> None:
         self._time: float | None = None
-        self.recorder: Any = None  # of the capture that it was recorded in
+        self.recorder: Any = None  # recorder of the capture that the event was recorded in
 
     @property
     def done(self) -> bool:
@@ -246,8 +247,8 @@ class Stream:
     ):
         self.ptr = 0 if null else id(self)
         self.is_non_blocking = non_blocking
-        self.recorder: Any = None  # while it captures
-        self._before: dict[int, list[Stream]] = {}  # of each thread
+        self.recorder: Any = None  # None unless the stream captures
+        self._before: dict[int, list[Stream]] = {}  # previous streams of each thread
 
     def __enter__(self) -> Stream:
         self._before.setdefault(threading.get_ident(), []).append(get_current_stream())
@@ -318,7 +319,7 @@ ILLEGAL = "cudaErrorIllegalState: the operation cannot be performed in the prese
 
 
 def _follow() -> None:
-    """Start or stop recording after the current stream or its capture has changed."""
+    """Start or stop recording when the current stream or its capture has changed."""
     recorder = get_current_stream().recorder
     if thread.recording is not recorder:
         from . import capture
@@ -350,11 +351,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'cupy.cuda' has no attribute {name!r}")
     from . import cublas_library
 
-    return cublas_library.load()  # as CuPy's module, it is there for its library to be loaded
+    return cublas_library.load()  # like CuPy's module, it is accessed to load the library
 
 
 def alloc_pinned_memory(size: int) -> bytearray:
-    """Page-locked memory: a writable buffer that, as CuPy's, may be longer than requested."""
+    """Page-locked memory: a writable buffer that may be longer than requested, like CuPy's."""
     return bytearray((size + 511) // 512 * 512)
 
 
@@ -388,7 +389,7 @@ nccl = SimpleNamespace(available=False)
 
 
 def _blocks_of_multiprocessor(function: int, threads: int, shared: int) -> int:
-    """How many blocks a multiprocessor of compute capability 9.0 holds at once."""
+    """The number of blocks that are resident on a multiprocessor of compute capability 9.0."""
     return min(2048 // (-(-threads // 32) * 32), 32, 233472 // (shared + 1024))
 
 

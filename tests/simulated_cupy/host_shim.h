@@ -80,9 +80,9 @@ struct Fiber {
     const unsigned* counter;  // of a part's barrier
     unsigned mask;
     int source;      // the lane whose value it asks for
-    uint64_t value;  // what it gives to the other lanes
+    uint64_t value;  // its value for the other lanes
     uint64_t received;
-    int votes;  // of all that were at the barrier
+    int votes;  // of all threads at the barrier
     bool valid;
     bool started;
     int number, lane;
@@ -147,7 +147,7 @@ int block_barrier(const char* barrier, int vote) {
     return votes;
 }
 
-// The barrier of the blocks that share a counter, of which there are `group`. It counts threads, the kernel's blocks.
+// The barrier of the `group` blocks that share a counter. It counts threads; the one in the kernel counts blocks.
 void part_wait(unsigned* counter, int group, int round) {
     Fiber& self = fiber_at("part_barrier");
     if (kind != GRID) fail("part_barrier in a BLOCK_KERNEL: declare it GRID_KERNEL");
@@ -164,7 +164,7 @@ void part_wait(unsigned* counter, int group, int round) {
         if (pool[i].wait == AT_GRID && pool[i].counter == counter) pool[i].wait = READY;
 }
 
-// All lanes of the mask come here; each leaves with its source's value and the votes of all, a bit for each lane.
+// All lanes of the mask come here. Each gets the value of its source and the votes of all, with a bit for each lane.
 Fiber& warp_barrier(const char* barrier, unsigned mask, uint64_t value, int source) {
     Fiber& self = fiber_at(barrier);
     Warp& warp = *self.warp;
@@ -237,7 +237,7 @@ void start(Fiber& fiber) {
     static ucontext_t context;
     getcontext(&context);
     context.uc_stack.ss_sp = fiber.stack;
-    context.uc_stack.ss_size = STACK - size_t(fiber.number % 64) * 192;  // or all stacks meet in the same cache lines
+    context.uc_stack.ss_size = STACK - size_t(fiber.number % 64) * 192;  // the stacks use different cache lines
     context.uc_link = nullptr;
     makecontext(&context, fiber_main, 0);
     fiber.started = true;
@@ -253,7 +253,7 @@ void resume(Fiber& fiber) {
     start(fiber);
 }
 
-// The threads run in a shuffled order: one that reads what another has yet to write shows more often.
+// The threads run in a shuffled order, so that a missing barrier is more likely to show.
 std::vector<int> shuffled(int size) {
     std::vector<int> order(size);
     uint32_t state = 231;
@@ -284,7 +284,7 @@ void report_deadlock() {
                  "wait elsewhere and %d have returned",
                  kernel_name, block.index.x, block.index.y, block.index.z, waiting, first->barrier, first->thread.x,
                  first->thread.y, first->thread.z, block_size - waiting - returned, returned);
-        if (first->wait != AT_GRID) return;  // a grid's barrier waits for a thread that hangs in another block
+        if (first->wait != AT_GRID) return;  // the barrier of a grid waits for a thread that is stuck in another block
     }
 }
 
@@ -390,7 +390,7 @@ int launch_loops(Body& call) {
     return 0;
 }
 
-// CuPy compiles with -ftz=true: subnormal numbers are zero, here where the processor can do it.
+// CuPy compiles with -ftz=true: subnormal numbers are flushed to zero, here if the processor can do it.
 class FlushToZero {
 #ifdef __SSE2__
     unsigned before = _mm_getcsr();

@@ -16,13 +16,13 @@ CUPY = ("cupy", "cupyx", "cupy_backends")
 
 
 def missing() -> str:
-    """The program that the stand-in needs and this machine lacks, or nothing."""
+    """Why the stand-in cannot be used here; empty if it can."""
     return "" if shutil.which(compiler.COMPILER) else f"{compiler.COMPILER} is not installed"
 
 
 @contextlib.contextmanager
 def installed() -> Iterator[ModuleType]:
-    """In the block, ``import cupy`` returns the stand-in, with counters at zero and unlimited memory."""
+    """In the with block, ``import cupy`` returns the stand-in, with counters at zero and unlimited memory."""
     importlib.import_module("rnnlab.ops")
     saved = _knowing_cupy()
     _remove(saved)
@@ -52,7 +52,7 @@ def _reset() -> None:
 
 
 def _knowing_cupy() -> dict[str, ModuleType]:
-    """The modules of CuPy, and those of the primitives that use it, directly or not."""
+    """The modules of CuPy, and the modules that use it directly or indirectly."""
     found = {name: each for name, each in sys.modules.items() if name.partition(".")[0] in CUPY}
     primitives = {name: each for name, each in sys.modules.items() if name.startswith(f"{OPS}.")}
     while True:
@@ -78,5 +78,5 @@ def _remove(modules: dict[str, ModuleType]) -> None:
         if package == OPS:
             vars(sys.modules[OPS]).pop(attribute, None)
     for value in vars(sys.modules[OPS]).values():
-        if hasattr(value, "cache_clear"):  # a choice of primitives made with, or without, the stand-in
+        if hasattr(value, "cache_clear"):  # its cached choice of primitives depends on the stand-in
             value.cache_clear()

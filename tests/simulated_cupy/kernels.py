@@ -44,7 +44,7 @@ class Parameter(NamedTuple):
     pointer: bool
 
     def convert(self, kernel: str, value: Any) -> Any:
-        """The argument for ctypes; TypeError unless it is exactly what the kernel reads."""
+        """The argument for ctypes; TypeError unless its type is exactly that of the parameter."""
         if self.pointer:
             if isinstance(value, np.uint64) and value == 0:
                 return None
@@ -73,7 +73,7 @@ class Kernel(NamedTuple):
 
 
 def parse(code: str, defines: tuple[str, ...]) -> dict[str, tuple[str, tuple[Parameter, ...]]]:
-    """The kernels in the source: name -> (macro, parameters)."""
+    """The kernels in the source, by name: the macro and the parameters."""
     types = dict(TYPES)
     for define in defines:
         name, _, value = define.removeprefix("-D").partition("=")
@@ -86,7 +86,7 @@ def parse(code: str, defines: tuple[str, ...]) -> dict[str, tuple[str, tuple[Par
         kind, name, declarations = match.groups()
         if kind == "GRID_KERNEL" and "__shared__" in _body(code, match.end()):
             raise cuda.CompileException(
-                f"{name}: a GRID_KERNEL has its shared memory by SHARED(), not __shared__"
+                f"{name}: a GRID_KERNEL declares shared memory with SHARED(), not __shared__"
             )
         parameters = tuple(_parameter(name, part, types) for part in declarations.split(",") if part.strip())
         kernels[name] = kind, parameters
@@ -113,7 +113,7 @@ def _parameter(kernel: str, declaration: str, types: dict[str, Any]) -> Paramete
 
 @functools.cache
 def load(code: str, options: tuple[str, ...]) -> dict[str, Kernel]:
-    """Compile the source, unless it is cached, and load it."""
+    """Load the kernels of the source, which is compiled unless it is cached."""
     defines = tuple(option for option in options if option.startswith("-D"))
     signatures = parse(code, defines)
     source = code + "\n" + "".join(_launcher(name, *signatures[name]) for name in signatures)
@@ -145,7 +145,7 @@ def _launcher(name: str, kind: str, parameters: tuple[Parameter, ...]) -> str:
 
 
 class Function:
-    """A loaded kernel; unlike :class:`RawKernel` it takes the flag of a cooperative launch."""
+    """A loaded kernel. Unlike :class:`RawKernel` it takes the flag of a cooperative launch."""
 
     def __init__(self, raw: RawKernel) -> None:
         self._raw = raw
@@ -164,7 +164,7 @@ class Function:
 
 
 class RawKernel:
-    """A kernel; its arguments are checked against the parameters that the source declares."""
+    """A kernel. Its arguments are checked against the parameters in the source."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class RawKernel:
 
     @property
     def shared_size_bytes(self) -> int:
-        """Of the arrays that the source declares; those of kernels with more than 48 KB are all dynamic."""
+        """Bytes of static shared memory. Kernels with more than 48 KB have only dynamic shared memory."""
         return 0
 
     @property
@@ -273,7 +273,7 @@ class RawKernel:
 
 
 class RawModule:
-    """CUDA source; of the options only definitions (-D) have an effect here."""
+    """CUDA source. Only the options that define macros (-D) have an effect here."""
 
     def __init__(
         self,

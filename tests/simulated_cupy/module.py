@@ -44,7 +44,7 @@ def _reduction(name: str) -> Any:
     return reduction
 
 
-# From here on abs, all, any, max, min and sum are those of arrays.
+# From here on abs, all, any, max, min and sum are functions of arrays.
 globals().update({name: getattr(np, name) for name in SAME.split()})
 globals().update({name: _ufunc(getattr(np, name)) for name in UFUNCS.split()})
 globals().update({name: _function(getattr(np, name)) for name in FUNCTIONS.split()})

@@ -1,6 +1,6 @@
 """The stand-in of ``cupy.cuda.nccl``: the GPUs of the ranks of an MPI job send through MPI.
 
-As in NCCL, what is sent and received between ``groupStart`` and ``groupEnd`` happens all at once.
+As in NCCL, the messages between ``groupStart`` and ``groupEnd`` are sent and received together.
 """
 
 from __future__ import annotations

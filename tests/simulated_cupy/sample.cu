@@ -1,4 +1,4 @@
-// Kernels of each kind, and some that are wrong on purpose.
+// Kernels of each kind, and some with deliberate errors.
 #ifndef HOST_SHIM
 #define KERNEL(name) extern "C" __global__ void name
 #define BLOCK_KERNEL(name) extern "C" __global__ void name
@@ -65,13 +65,13 @@ BLOCK_KERNEL(lanes)(int* ballots, int* down, int* from_three, int* any, int* hal
     down[i] = __shfl_down_sync(ALL, i, 4);
     from_three[i] = __shfl_sync(ALL, i, 3);
     any[i] = __syncthreads_or(i == 5);
-    if (lane < 16)  // only these come to the shuffle
+    if (lane < 16)  // only these lanes reach the shuffle
         halves[i] = __shfl_xor_sync(0x0000ffffu, i, 1);
     else
         halves[i] = -1;
 }
 
-// w <- sum of w over its ring neighbours, steps times; each step needs what all blocks wrote in the one before.
+// w <- sum of w over its ring neighbours, steps times; each step reads the results of all blocks from the step before.
 GRID_KERNEL(ring)(REAL* w, REAL* next, int size, int steps, unsigned* counter) {
     SHARED(REAL, own);
     for (int t = 0; t < steps; t++) {

@@ -1,4 +1,4 @@
-"""The stand-in's arrays: as strict as CuPy's where CuPy is strict."""
+"""The stand-in's arrays raise the errors that CuPy raises."""
 
 from __future__ import annotations
 

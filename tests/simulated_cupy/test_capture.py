@@ -1,4 +1,4 @@
-"""Graphs: a launch repeats the captured operations, and the capture runs none."""
+"""Graphs: a launch repeats the captured operations; the capture itself executes none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .test_kernels import NULL, kernel
 
 @contextlib.contextmanager
 def capturing(stream, pool=None):
-    """What is done in the block goes into a graph, which the list gets, with the pool that has its memory."""
+    """Capture the with block, with memory from ``pool``; append the graph and the pool to its list."""
     cuda, graphs = importlib.import_module("cupy").cuda, []
     pool = cuda.MemoryPool() if pool is None else pool
     with cuda.using_allocator(pool.malloc), stream:
@@ -25,7 +25,7 @@ def capturing(stream, pool=None):
 
 
 def launched(stream, graph):
-    importlib.import_module("cupy").cuda.get_current_stream().synchronize()  # what the graph reads is written
+    importlib.import_module("cupy").cuda.get_current_stream().synchronize()  # the inputs are written
     graph.launch(stream)
     stream.synchronize()
 

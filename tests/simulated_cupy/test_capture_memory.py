@@ -1,4 +1,4 @@
-"""The memory of graphs: what has to stay, what may go, and what shares it."""
+"""The memory of graphs: which arrays must stay, which may be freed, and which share memory."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_two_graphs_of_one_pool(simulated, x):
     for _ in range(2):
         first.launch()
         np.testing.assert_array_equal(a.get(), (x.get() + 1) * 2)
-        assert simulated.isnan(b).all(), "where the first graph has its temporaries"
+        assert simulated.isnan(b).all(), "b is in the memory of the first graph's temporaries"
         second.launch()
         np.testing.assert_array_equal(b.get(), (x.get() + 2) * 3)
         np.testing.assert_array_equal(a.get(), (x.get() + 1) * 2)

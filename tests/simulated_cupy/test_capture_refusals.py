@@ -1,4 +1,4 @@
-"""What CUDA or CuPy refuses while a stream captures, and what it does not."""
+"""Operations that CUDA or CuPy refuses, and operations that it allows, while a stream captures."""
 
 from __future__ import annotations
 

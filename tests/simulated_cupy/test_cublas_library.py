@@ -1,4 +1,4 @@
-"""The stand-in of cuBLAS: what it computes, what it refuses, and products that wait to be done."""
+"""The stand-in of cuBLAS: results, errors, and products that are executed later."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ def test_products_that_wait(simulated, library, handle, matrices):
     shim = cublas_library.load()
     shim.shim_on_call(callback)
     assert not gemm(library, handle, a, b, c)
-    assert gemm(library, handle, a, b, c, beta=1.0) == INVALID_VALUE, "what the callback returned"
+    assert gemm(library, handle, a, b, c, beta=1.0) == INVALID_VALUE, "the result of the callback"
     shim.shim_on_call(cublas_library.CALLBACK())
     np.testing.assert_array_equal(c.get(), before)
     for times, place in enumerate(places, 1):
         assert not shim.shim_replay(place)
         np.testing.assert_allclose(c.get(), times * expected, rtol=1e-12)
-    a *= 3  # it reads what is there when it is done
+    a *= 3  # the product reads the values at its execution
     assert not shim.shim_replay(places[0])
     np.testing.assert_allclose(c.get(), 3 * expected, rtol=1e-12)
     assert shim.shim_replay(10**9) == INVALID_VALUE

@@ -1,4 +1,4 @@
-"""The stand-in's device, and that it leaves no trace."""
+"""The stand-in's device. The stand-in leaves no trace after its removal."""
 
 from __future__ import annotations
 

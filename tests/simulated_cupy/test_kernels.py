@@ -1,4 +1,4 @@
-"""Kernels that g++ compiles: their results, and what is refused."""
+"""Kernels compiled by g++: their results and the errors."""
 
 from __future__ import annotations
 
