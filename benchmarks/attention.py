@@ -23,7 +23,7 @@ Array = Any
 class Sizes(NamedTuple):
     """The sizes of a case."""
 
-    cell: str  # of the decoder
+    cell: str  # cell of the decoder
     L: int  # regions
     A: int  # units of the scores
     captions: captioning.Sizes  # all other sizes; D is the size of a region's vector

@@ -29,7 +29,7 @@ from benchmarks.turns import use_threads
 from rnnlab.cli.arguments import natural_number, positive_integer, positive_number
 
 GIGABYTE = 10**9
-SHAPE = (49, 512)  # of the features of an image
+SHAPE = (49, 512)  # features of an image
 ROW_BYTES = 4 * math.prod(SHAPE)
 BATCH_SIZE, WORDS, CAPTION = 64, 2500, 21
 SENTENCE, DISTINCT = 13, 50_000  # words of a sentence, and of a language

@@ -15,7 +15,8 @@ from typing import Any
 class Column:
     """The numbers of one column: where they are found, and how they are printed."""
 
-    find: Callable[[Mapping[str, Any], Mapping[str, float]], float | None]  # of results and one evaluation
+    # Takes the results and one evaluation.
+    find: Callable[[Mapping[str, Any], Mapping[str, float]], float | None]
     form: str
 
 
@@ -77,7 +78,7 @@ def _peak_megabytes(results: Mapping[str, Any], evaluation: Mapping[str, float])
 EPOCHS = {"epochs": Column(_epochs, ".0f")}
 SIZE = {"million parameters": Column(_million_parameters, ".2f")}
 SECONDS = {"seconds an epoch": Column(_seconds, ".0f")}  # the median, without validation
-MINUTES = {"core minutes": Column(_cpu_minutes, ".1f")}  # of the command: epochs, validation, final scores
+MINUTES = {"core minutes": Column(_cpu_minutes, ".1f")}  # whole command: epochs, validation, final scores
 PEAK = {"peak memory, MB": Column(_peak_megabytes, ",.0f")}  # resident, data and validation included
 COST = SIZE | SECONDS
 BLEU = {f"BLEU-{n}": score(f"BLEU-{n}") for n in (1, 2, 3, 4)}

@@ -46,7 +46,7 @@ class Work(NamedTuple):
     """The work that a case measures."""
 
     kind: Literal["step", "rows", "sum", "gather"]
-    model: str = ""  # of a step, or of rows: a name of MODELS
+    model: str = ""  # a name of MODELS, for a step or for rows
     count: int = 0  # rows of each rank, without exchange, or numbers to sum
     at_the_end: bool = False  # whether a step sends all gradients after the backward pass
 
@@ -154,8 +154,8 @@ class StepTimes(NamedTuple):
 
     fixed: float  # part of a step that does not depend on the rows
     row: float
-    latency: float  # of a message
-    number: float  # of a number that is exchanged
+    latency: float  # time of a message
+    number: float  # time to exchange one number
     gather: float
     parameters: int
 

@@ -28,7 +28,7 @@ class Shapes(NamedTuple):
     """The shapes of a case."""
 
     images: int
-    shape: tuple[int, ...]  # of the features of an image
+    shape: tuple[int, ...]  # features of an image
     stored: str  # dtype in the file; uint8 with offset and scale
     captions: int  # per image
     step: bool  # whether a model is trained

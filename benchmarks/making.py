@@ -352,8 +352,8 @@ def _split_of(options: Sequence[str]) -> list[str]:
 class Usage(NamedTuple):
     """The memory and the time of a command."""
 
-    peak_megabytes: float  # of resident memory
-    cpu_minutes: float | None  # of all its threads; other work on the machine does not count
+    peak_megabytes: float  # peak resident memory
+    cpu_minutes: float | None  # processor time of all its threads, without other work on the machine
 
 
 def rnnlab(arguments: Sequence[str]) -> Usage:

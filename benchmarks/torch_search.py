@@ -19,8 +19,8 @@ Tensor = torch.Tensor
 class State(NamedTuple):
     """The tensors of a search, whose rows it selects as sentences continue or end."""
 
-    rows: tuple[Tensor, ...]  # with a row for each partial sentence, those of a source one after another
-    sources: tuple[Tensor, ...] = ()  # with a row for each source, which its sentences share
+    rows: tuple[Tensor, ...]  # a row for each partial sentence, grouped by source
+    sources: tuple[Tensor, ...] = ()  # a row for each source, shared by its sentences
 
 
 class Model(Protocol):

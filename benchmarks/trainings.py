@@ -104,7 +104,7 @@ class Row:
 
     label: str
     entries: tuple[Entry, ...]
-    options: tuple[str, ...]  # of rnnlab evaluate
+    options: tuple[str, ...]  # options of rnnlab evaluate
     paper: Mapping[str, float | str] = field(default_factory=dict)  # the paper's numbers, by column
 
 

@@ -15,7 +15,7 @@ _SECOND_STAGE = (
 )
 ZONEOUT = ("model.regularisation.zoneout_h=0.1", "model.regularisation.zoneout_c=0.1")
 SCHEDULED_SAMPLING = ('training.scheduled_sampling={name="constant", value=0.25}',)
-_KINDS = {  # what differs between the second stages, which have the same number of updates
+_KINDS = {  # the second stages, which have the same number of updates
     "plain": (),
     "zoneout": ZONEOUT,
     "scheduled_sampling": SCHEDULED_SAMPLING,

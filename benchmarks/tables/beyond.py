@@ -47,7 +47,7 @@ def _three(name: str, label: str, *starts: Training) -> tuple[str, Ensemble]:
 
 _TWO = seeds(SOFT_ATTENTION, 2)
 _CHOSEN = _three("flickr8k_scst-ensemble", "soft attention, two seeds, and RNM", *_TWO, RNM)
-_OTHERS = (  # which have less CIDEr on the validation images
+_OTHERS = (  # they have lower CIDEr on the validation images
     _three("flickr8k_scst-two_reviewnet", "soft attention, two seeds, and Review Net", *_TWO, REVIEW_NET),
     _three("flickr8k_scst-one_each", "soft attention, seed 1, Review Net and RNM", _TWO[1], REVIEW_NET, RNM),
 )

@@ -22,7 +22,7 @@ from rnnlab.types import Array
 
 __all__ = ["Diagnosis", "Results", "diagnose", "draws_of"]
 
-Results = Mapping[str, Array]  # of one draw, by name
+Results = Mapping[str, Array]  # results of one draw, by name
 _CLOSE = 1e-6  # relative distance of an explanation; wrong explanations of random numbers are far above it
 
 

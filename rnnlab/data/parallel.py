@@ -85,7 +85,7 @@ class ParallelData(SplitData[ParallelSplit]):
     Attributes
     ----------
     source_vocabulary, vocabulary : Vocabulary
-        Of the source and of the target.
+        The vocabularies of the source and of the target.
     splits : dict of str to ParallelSplit
     num_long : int
         The number of training pairs that were dropped or cut.

@@ -21,7 +21,7 @@ class BackPointers:
     Parameters
     ----------
     ops : Primitives
-        Of the library.
+        The primitives of the arrays' library.
     beams : int
         B.
     size : int

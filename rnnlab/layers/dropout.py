@@ -17,12 +17,12 @@ from rnnlab.types import Array
 
 
 class DropoutCache(NamedTuple):
-    """What :func:`dropout_backward` needs: the seed of the mask, not the mask, which it draws again."""
+    """The cache of :func:`dropout_backward`, which draws the mask again from its seed."""
 
-    shape: tuple[int, ...]  # of x
-    dtype: Any  # of x
+    shape: tuple[int, ...]  # shape of x
+    dtype: Any  # dtype of x
     p: float  # 0 if no unit was dropped
-    seed: int  # of the mask, in [0, 2^63)
+    seed: int  # seed of the mask, in [0, 2^63)
 
 
 def dropout_forward(x: Array, p: float, *, rng: np.random.Generator | None) -> tuple[Array, DropoutCache]:

@@ -92,7 +92,7 @@ class ReviewCache(NamedTuple):
     connections: Connections
     params: dict[str, Array]
     memory: Array  # (N, M, C)
-    rows: SourceRows  # of the memory
+    rows: SourceRows  # rows of the memory
     blocks: tuple[BlockCache, ...]
 
 

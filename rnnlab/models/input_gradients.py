@@ -31,9 +31,9 @@ class CaptioningGradients(NamedTuple):
     features : as the features
         An array (N, D) or (N, L, D), or a tuple of (N, L, D) and (N, G).
     words : (N, T, W)
-        Of the vectors of the words that the decoder reads.
+        Gradients of the vectors of the words that the decoder reads.
     hidden : (N, T, H)
-        Of the decoder's hidden states.
+        Gradients of the decoder's hidden states.
     """
 
     features: Features
@@ -47,11 +47,11 @@ class TranslationGradients(NamedTuple):
     Attributes
     ----------
     source : (N, L, W)
-        Of the word vectors of the source. L is the length of the longest sentence.
+        Gradients of the word vectors of the source. L is the length of the longest sentence.
     target : (N, T, W)
-        Of the vectors of the words that the decoder reads.
+        Gradients of the vectors of the words that the decoder reads.
     hidden : (N, T, H)
-        Of the decoder's hidden states.
+        Gradients of the decoder's hidden states.
     """
 
     source: Array

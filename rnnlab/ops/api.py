@@ -282,7 +282,7 @@ class Primitives(Protocol):
             Gradients of h and c from the steps after the last one. They are overwritten with the gradients of
             the states before the first step.
         gates, c, tanh_c
-            As the forward left them.
+            The arrays from the forward pass.
         da : (m, 4H)
             Gradient of x Wx + b, written.
         to_h : (4H, H)

@@ -49,7 +49,7 @@ def kernel_threads() -> int:
     """
     numba = sys.modules["numba"]
     try:
-        layer = numba.threading_layer()  # of threads that run
+        layer = numba.threading_layer()  # known once threads have run
     except ValueError:
         layer = numba.config.THREADING_LAYER
     return num_threads() if layer == "omp" else 1

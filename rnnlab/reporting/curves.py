@@ -21,7 +21,7 @@ from rnnlab.training.epoch_totals import FORMER
 _DRAWN = 60  # points of a curve of many iterations
 
 _PER_TOKEN = "nats per token"
-_UNITS = {"SequenceClassifier": "nats per sequence"}  # of other models per token
+_UNITS = {"SequenceClassifier": "nats per sequence"}  # other models: per token
 
 _NAMES = {
     "val_perplexity": "Validation perplexity",

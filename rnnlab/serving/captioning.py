@@ -33,7 +33,7 @@ class Captioned(NamedTuple):
     """The captions of a picture."""
 
     captions: list[tuple[str, float]]  # with their scores, best first
-    attention: Attention | None = None  # of the best caption
+    attention: Attention | None = None  # attention of the best caption
     references: Sequence[str] = ()
     notes: Sequence[str] = ()  # remarks for the reader
 

@@ -17,7 +17,7 @@ class Translated(NamedTuple):
 
     translations: list[tuple[str, float]]  # with their scores, best first
     unknown: list[str]  # words that the model reads as <UNK>
-    alignment: Alignment | None  # of the best translation, if the model attends
+    alignment: Alignment | None  # alignment of the best translation, if the model has attention
 
 
 class Translator(Answerer):

@@ -21,8 +21,8 @@ from rnnlab.training.checkpoint import (
 _SHOWN = 3  # words that differ
 
 # Different machines sum in different orders, so arrays that they compute may differ by rounding.
-_TOLERANCE = 1e-4  # of the standard deviation of a feature, or of the largest number of another array
-_ROUNDING = 1e-6  # of the mean of a feature
+_TOLERANCE = 1e-4  # relative to a feature's standard deviation, or to another array's largest number
+_ROUNDING = 1e-6  # relative to a feature's mean
 
 
 def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:

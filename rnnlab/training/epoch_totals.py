@@ -24,9 +24,8 @@ class EpochTotals:
     gradient_norm: float = 0.0
     tokens: int = 0
     seconds: float = 0.0
-    sums: dict[str, float] = field(
-        default_factory=dict
-    )  # of what an objective measures, and of the loss's terms
+    # Sums of the measurements of an objective and of the terms of the loss.
+    sums: dict[str, float] = field(default_factory=dict)
 
     def add(
         self,
@@ -53,7 +52,7 @@ class EpochTotals:
 
     @property
     def means(self) -> dict[str, float]:
-        """What an objective measures, and the terms of the loss: means over the iterations."""
+        """Means over the iterations of the measurements of an objective and of the terms of the loss."""
         return {name: total / self.iterations for name, total in self.sums.items()}
 
     @property

@@ -28,8 +28,8 @@ class Recorded(NamedTuple):
     """The recorded numbers of an iteration."""
 
     loss: float
-    norm: float  # of the gradient, before clipping
-    terms: Mapping[str, float] = {}  # of the loss, before they were weighted
+    norm: float  # norm of the gradient before clipping
+    terms: Mapping[str, float] = {}  # terms of the loss before they are weighted
 
 
 class GradientMonitor(Protocol):

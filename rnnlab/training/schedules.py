@@ -26,7 +26,7 @@ from rnnlab.training.registry import Registry
 
 Factor: TypeAlias = Annotated[float, Range("(0, 1]")]
 Share: TypeAlias = Annotated[float, Range("[0, 1]")]
-ScheduleFunction: TypeAlias = Callable[[int, int], float]  # of the iteration and the epoch, both from 0
+ScheduleFunction: TypeAlias = Callable[[int, int], float]  # arguments: iteration and epoch, both from 0
 ScheduleOption: TypeAlias = Annotated[
     Mapping[str, Any] | ScheduleFunction | None, Stored(Mapping[str, Any] | None)
 ]
@@ -236,7 +236,7 @@ class OwnSchedule(Schedule):
         self._function = function
 
     def multiplier(self, iteration: int, epoch: int) -> float:
-        """What the function returns."""
+        """The value of the function."""
         return self._function(iteration, epoch)
 
     def __str__(self) -> str:

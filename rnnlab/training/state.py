@@ -43,7 +43,7 @@ class TrainingState:
     history : list of dict
         One per epoch.
     totals : EpochTotals
-        Of the current epoch.
+        The totals of the current epoch.
     former : dict of str to float or str
         The values before the run resumed with other ones in the current epoch: ``former_learning_rate``, the
         base learning rate, and ``former_matmul``, the precision of products.
@@ -71,7 +71,7 @@ class TrainingState:
         self.former: dict[str, float | str] = {}
         self.losses: list[float] = []
         self.history: list[dict[str, Any]] = []
-        self._unread: list[dict[str, Any]] = []  # of iterations whose losses have not been read yet
+        self._unread: list[dict[str, Any]] = []  # one for each iteration whose loss has not been read yet
 
     @property
     def iteration(self) -> int:

@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
     number: int  # among the parts of the batch, from 0
     arrays: tuple[Array, ...]
-    options: Mapping[str, Array] = {}  # of the loss, with a row for each example
+    options: Mapping[str, Array] = {}  # options of the loss, with a row for each example
 
 
 class Prepared(NamedTuple):

@@ -131,7 +131,7 @@ class StepGraphs:
 
     def __init__(self, step: Callable[[Batch], None], loss_weights: Callable[[], tuple[float, ...]]) -> None:
         self._step, self._loss_weights = step, loss_weights
-        self._weights = tuple(loss_weights())  # of the last step
+        self._weights = tuple(loss_weights())  # weights of the last step
         self._memory = gpu_training().GraphMemory()
         self._batches: dict[tuple[Any, ...], Batch] = {}
         self._graphs: dict[tuple[Any, ...], Any] = {}

@@ -32,7 +32,7 @@ from rnnlab.types import Array
 
 
 class Rule(Protocol):
-    """What the solver uses of an update rule.
+    """The methods of an update rule that the solver uses.
 
     Attributes
     ----------

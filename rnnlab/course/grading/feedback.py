@@ -195,10 +195,10 @@ def _run(converter: Any, course: Path, assignment: str, students: Sequence[str])
     run = converter(coursedir=CourseDirectory(config=config), config=config)
     run.force = True
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # of test cells that differ, because they have no hidden tests
+    logging.disable(logging.WARNING)  # nbgrader warns of test cells that differ: they have no hidden tests
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of SQLAlchemy, which nbgrader's own code causes
+            warnings.simplefilter("ignore")  # nbgrader's own code causes warnings of SQLAlchemy
             run.start()
     finally:
         logging.disable(before)

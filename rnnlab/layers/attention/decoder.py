@@ -51,7 +51,7 @@ class AttentiveCache(NamedTuple):
     """What the backward of a sequence needs; packed, see :mod:`rnnlab.layers.recurrent.packing`."""
 
     recurrence: RecurrentCache
-    attentions: dict[str, AttentionCache]  # of "source" and "target", or of one of them
+    attentions: dict[str, AttentionCache]  # by name: "source", "target" or both
     memory_shape: tuple[int, ...] | None  # (N, L, C) of the source
     real: Array | None  # (R,) the indices of the source's real rows; None if all are real
 

@@ -8,7 +8,7 @@ from typing import Any
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.types import Array
 
-Features = Array | tuple[Array, Array]  # of images or of their regions; of regions and of images
+Features = Array | tuple[Array, Array]  # images or their regions; a tuple: regions and images
 
 
 def checked_features(

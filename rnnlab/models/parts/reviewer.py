@@ -82,8 +82,8 @@ class Reviewed(NamedTuple):
     """The outputs of a reviewer."""
 
     source: Source  # for the decoder
-    thoughts: tuple[Array, ...] = ()  # of each block, (N, L, H)
-    weights: tuple[tuple[Array, ...], ...] = ()  # of each block over each memory, (N, L, slots)
+    thoughts: tuple[Array, ...] = ()  # thought vectors of each block, (N, L, H)
+    weights: tuple[tuple[Array, ...], ...] = ()  # by block and memory, (N, L, slots)
 
 
 class Reviewer:

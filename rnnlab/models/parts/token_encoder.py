@@ -44,7 +44,7 @@ class SourceBatch(NamedTuple):
     mask: Array  # (N, L), true or 1 for the real tokens
     reversed_rows: Array  # (N L,) row indices that reverse each sentence and leave its padding in place
     last_rows: Array  # (N,) row indices of the last tokens; those of the first ones for empty sentences
-    float_mask: Array | None = None  # of a padded batch: the mask in the dtype of the model
+    float_mask: Array | None = None  # the mask of a padded batch in the dtype of the model
 
     @classmethod
     def of(cls, tokens: Array, null_token: int, length: int | None = None) -> SourceBatch:

@@ -56,8 +56,8 @@ class Prepared(NamedTuple):
     by_columns: bool  # whether the lines are columns
     step: int  # elements from one line to the next
     apart: int  # elements from one matrix to the next, 0 if there is only one
-    shape: Shape  # of the float32 matrix
-    dtype: np.dtype = np.dtype(np.float32)  # of the float32 matrix
+    shape: Shape  # shape of the float32 matrix
+    dtype: np.dtype = np.dtype(np.float32)  # dtype of the float32 matrix
 
     @property
     def ndim(self) -> int:

@@ -238,7 +238,7 @@ class Graph:
                     stream.end_capture()
                 raise
             self._graph = stream.end_capture()
-        self._handles = handles()  # of cuBLAS, whose workspace the products use
+        self._handles = handles()  # cuBLAS handles, whose workspace the products use
         self._fresh = True
 
     def launch(self, rng: np.random.Generator, update: Callable[[], None]) -> None:

@@ -22,7 +22,7 @@ def rnn_forward(a: Array, h: Array) -> None:
 def rnn_backward(dh: Array, h: Array, da: Array) -> None:
     slope = h * h
     np.subtract(1, slope, out=slope)
-    np.multiply(dh, slope, out=da)  # which may be dh
+    np.multiply(dh, slope, out=da)  # da may be dh
 
 
 @checked

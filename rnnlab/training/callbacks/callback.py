@@ -24,7 +24,7 @@ from rnnlab.training.options import Options
 
 
 class Training(Protocol):
-    """What a callback sees of a :class:`~rnnlab.training.Solver`; the solver documents it."""
+    """The attributes of a :class:`~rnnlab.training.Solver` that a callback may use; documented there."""
 
     model: Any
     options: Options
