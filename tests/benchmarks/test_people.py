@@ -9,6 +9,8 @@ from benchmarks import comments, people
 from rnnlab.metrics import score_captions
 from rnnlab.recipes.recipe import load_config
 
+pytest.importorskip("pycocoevalcap")
+
 REFERENCES = [
     ["a red dog runs", "a dog runs", "the dog is red"],
     ["two cats sleep here", "cats sleep", "two cats"],

@@ -408,6 +408,7 @@ def test_bad_callbacks(tables, callbacks, message):
 
 
 def test_a_trained_model_is_loaded_without_the_modules_of_its_training(tables, tmp_path, monkeypatch):
+    pytest.importorskip("pycocoevalcap")
     (tmp_path / "rules_of_a_user.py").write_text(
         "from rnnlab.training.optim import SGD\nfrom rnnlab.training.schedules import Cosine\n"
     )

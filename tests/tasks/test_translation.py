@@ -344,6 +344,7 @@ def test_a_warm_start_says_what_it_loaded(recipe, run, tmp_path, capsys):
     ],
 )
 def test_errors_name_what_is_wrong(arguments, message, run, recipe, tmp_path, capsys):
+    pytest.importorskip("sacrebleu")
     places = {"RUN": str(run), "RECIPE": str(recipe), "OUT": str(tmp_path / "out")}
     assert cli.main([places.get(argument, argument) for argument in arguments]) == 2
     assert message in capsys.readouterr().err

@@ -15,6 +15,7 @@ from rnnlab.ops.numba.guard import address
 from rnnlab.ops.numba.kernel import DTYPES, inlined, kernel, primitive, shared_by
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.parallel import share, slice_of
+from rnnlab.ops.numpy import arrays as on_one_thread
 from rnnlab.types import Array, Shape
 
 __all__ = ["clear", "put", "take", "zeros"]
@@ -23,12 +24,18 @@ _PARALLEL_FROM = 1 << 17  # numbers to move, some 50 microseconds, worth waking 
 
 @primitive
 def take(x: Array, rows: Array, out: Array) -> None:
-    _take.run(shared_by(out.size, _PARALLEL_FROM), x, as_indices(rows), out)
+    if x.flags.writeable:
+        _take.run(shared_by(out.size, _PARALLEL_FROM), x, as_indices(rows), out)
+    else:  # kernels take no read-only array, and a copy would cost more than one thread
+        on_one_thread.take(x, rows, out)
 
 
 @primitive
 def put(x: Array, rows: Array, out: Array) -> None:
-    _put.run(shared_by(x.size, _PARALLEL_FROM), x, as_indices(rows), out)
+    if x.flags.writeable:
+        _put.run(shared_by(x.size, _PARALLEL_FROM), x, as_indices(rows), out)
+    else:
+        on_one_thread.put(x, rows, out)
 
 
 @primitive
