@@ -18,8 +18,18 @@ def add(commands: Any) -> None:
 
 
 def _kernels(options: argparse.Namespace) -> int:
-    print(f"{ops.describe()}\n{ops.describe_products()}\nGPU: {ops.describe_gpu()}")
+    for line in ops.describe_on("cpu"):
+        print(f"CPU: {line}")
+    for line in ops.describe_on("gpu:0") if _has_gpu() else [ops.describe_gpu()]:
+        print(f"GPU: {line}")
     if options.warm_up:
         seconds = ops.warm_up()
         print(f"Compiled the kernels in {seconds:.1f} s." if seconds else "All kernels are in the cache.")
     return 0
+
+
+def _has_gpu() -> bool:
+    try:
+        return ops.num_gpus() > 0
+    except (ImportError, ValueError):
+        return False

@@ -13,17 +13,29 @@ def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
     assert cli.main(["kernels"]) == 0
     assert not calls
     shown = capsys.readouterr().out.splitlines()
-    assert shown == [ops.describe(), ops.describe_products(), f"GPU: {ops.describe_gpu()}"]
+    assert shown == [
+        f"CPU: {ops.describe()}",
+        f"CPU: {ops.describe_products()}",
+        f"GPU: {ops.describe_gpu()}",
+    ]
     for said in ("Compiled the kernels in 1.2 s.", "All kernels are in the cache."):
         assert cli.main(["kernels", "--warm-up"]) == 0
         assert capsys.readouterr().out.splitlines() == [*shown, said]
+
+
+@pytest.mark.parametrize("matmul", ["float32", "tf32x3"])
+def test_the_products_of_a_gpu_are_shown(simulated, capsys, matmul):
+    with products_in(matmul):
+        assert cli.main(["kernels"]) == 0
+        expected = [f"GPU: {line}" for line in ops.describe_on("gpu:0")]
+    assert capsys.readouterr().out.splitlines()[2:] == expected
 
 
 @pytest.mark.parametrize("matmul", ["tf32", "tf32x3"])
 def test_the_precision_of_products_is_shown(capsys, matmul):
     with products_in(matmul):
         assert cli.main(["kernels"]) == 0
-    line = f"products of float32: full precision ({matmul!r} is asked for, which is for a GPU)"
+    line = f"CPU: products of float32: full precision ({matmul!r} is asked for, which is for a GPU)"
     assert line in capsys.readouterr().out.splitlines()
 
 
@@ -35,7 +47,7 @@ def test_how_bfloat16_is_multiplied_is_shown(capsys, monkeypatch):
         monkeypatch.setattr(ops, "_for_numpy", lambda: ops._Choice(module, ""))
         with products_in(matmul):
             assert cli.main(["kernels"]) == 0
-        return capsys.readouterr().out.splitlines()[1]
+        return capsys.readouterr().out.splitlines()[1].removeprefix("CPU: ")
 
     assert shown(numpy_ops) == "products of float32: bfloat16 factors, by NumPy"
     monkeypatch.setattr(kernels, "declined", lambda: "")
