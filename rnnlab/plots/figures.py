@@ -1,0 +1,47 @@
+"""What the figures share: size and layout, colours, labels, legends, and files."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend import Legend
+from matplotlib.ticker import MaxNLocator
+
+BLUE, ORANGE, GREY, INK = "#2a6f97", "#d1603d", "#9aa5ad", "#2b2d33"
+COLORS = (BLUE, ORANGE, "#5b8c5a", "#8a5a9e", "#b08d3c")  # for several models
+
+
+def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
+    """Write a figure as PNG."""
+    figure.savefig(path, format="png", dpi=dpi)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty white figure of this size in inches, on the Agg canvas."""
+    figure = Figure(
+        figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08), facecolor="white"
+    )
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def label_axes(axes: Axes, x: str, y: str) -> None:
+    """Label the axes, with whole numbers on the x axis, and draw a grid."""
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
+    axes.grid(color=GREY, alpha=0.3, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GREY)
+    axes.tick_params(color=GREY, labelcolor=INK, labelsize=9)
+
+
+def add_legend(axes: Axes, place: Literal["best", "upper right", "lower right"] = "best") -> Legend:
+    """Add a legend without a frame."""
+    # for large data matplotlib warns about its default place, but not about an explicit "best"
+    return axes.legend(loc=place, frameon=False, labelcolor=INK, fontsize=9)

@@ -1,0 +1,65 @@
+"""Maps of hidden states in the plane."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from rnnlab.errors import InputError, NotInstalledError
+from rnnlab.plots.figures import BLUE, GREY, ORANGE, add_legend, new_figure
+from rnnlab.types import Array
+
+
+def state_map(teacher_forced: Array, free_running: Array, *, seed: int = 0) -> Figure:
+    """Hidden states in the plane by t-SNE (X. Chen et al. 2018, figure 4). Similar states are close together.
+
+    Parameters
+    ----------
+    teacher_forced, free_running : (N, H)
+        Drawn as filled and as open circles.
+    seed : int
+        The seed of t-SNE.
+
+    Raises
+    ------
+    ImportError
+        If the extra ``sklearn`` is not installed.
+    ValueError
+        If the shapes differ, or there are fewer than two states of each kind.
+    """
+    teacher_forced = np.asarray(teacher_forced, dtype=float)
+    free_running = np.asarray(free_running, dtype=float)
+    N = len(teacher_forced)
+    if teacher_forced.ndim != 2 or teacher_forced.shape != free_running.shape or N < 2:
+        raise InputError(
+            f"state_map: teacher_forced has shape {teacher_forced.shape} and free_running "
+            f"{free_running.shape}, expected both (N, H) with N of at least 2"
+        )
+    require_tsne()
+    from sklearn.manifold import TSNE
+
+    tsne = TSNE(perplexity=min(30.0, (2 * N - 1) / 3), random_state=seed)
+    places = tsne.fit_transform(np.concatenate([teacher_forced, free_running]))
+    figure = new_figure(5.2, 4.4)
+    axes = figure.subplots()
+    x, y = places.T
+    axes.scatter(x[:N], y[:N], s=28, color=BLUE, label="teacher forcing")
+    axes.scatter(x[N:], y[N:], s=28, facecolors="none", edgecolors=ORANGE, label="free running")
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_color(GREY)
+    add_legend(axes)
+    return figure
+
+
+def require_tsne() -> None:
+    """Check that t-SNE is installed.
+
+    Raises
+    ------
+    ImportError
+        If it is not. The message says how to install it.
+    """
+    if find_spec("sklearn") is None:
+        raise NotInstalledError('a map of states needs scikit-learn: pip install "rnnlab[sklearn]"')

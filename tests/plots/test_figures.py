@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import itertools
+import time
+
+import matplotlib.image
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from rnnlab import plots
+
+
+@pytest.mark.parametrize("kind", ["losses", "flow", "states"])
+def test_a_slow_machine_draws_legends_without_a_warning(kind, rng, losses, history, tmp_path, monkeypatch):
+    if kind == "losses":
+        figure = plots.loss_curve(losses, [row | {"val_loss": 1.0} for row in history])
+    elif kind == "flow":
+        figure = plots.gradient_flow({"RNN": np.ones((2, 3, 4))})
+    else:
+        pytest.importorskip("sklearn")
+        figure = plots.state_map(*rng.standard_normal((2, 2, 3)))
+    monkeypatch.setattr(time, "perf_counter", itertools.count(step=2).__next__)
+    plots.save(figure, tmp_path / "figure.png")
+
+
+def test_saved_as_png_without_pyplot(losses, tmp_path):
+    figure = plots.loss_curve(losses)
+    assert type(figure) is Figure
+    plots.save(figure, tmp_path / "any.name", dpi=50)
+    image = matplotlib.image.imread(tmp_path / "any.name", format="png")
+    height, width = image.shape[:2]
+    assert width / 50 == pytest.approx(figure.get_figwidth(), abs=0.05)
+    assert height / 50 == pytest.approx(figure.get_figheight(), abs=0.05)
