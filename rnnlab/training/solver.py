@@ -6,7 +6,7 @@ for each epoch                                order.py, seeded and resumable
         norm, check, clipping                 gradient_monitor.py, clipping.py, nonfinite.py
         update rule times schedule            optim.py, schedules.py, weight_decay.py, frozen_parameters.py
         or all three as a CUDA graph          step_graphs.py
-        summed over several machines          gradient_sum.py, distributed.py
+        summed over several machines          gradient_sum.py, distributed/
         moving average of the parameters      parameter_average.py
     validation                                validation.py, monitor.py
     history, checkpoints, loss curve          checkpointing.py, run_directory.py, checkpoint.py

