@@ -173,7 +173,12 @@ def test_equal_tables_share_their_data(captioner, monkeypatch):
         captioner("grid", table={"features": "local"}, attention="additive"),
     ]
     opened, open_data = [], runs.open_data
-    monkeypatch.setattr(runs, "open_data", lambda table: opened.append(table) or open_data(table))
+
+    def remember(table):
+        opened.append(table)
+        return open_data(table)
+
+    monkeypatch.setattr("rnnlab.runs.loading.open_data", remember)
     load_ensemble(paths)
     assert len(opened) == 2
 
@@ -311,7 +316,7 @@ def test_the_data_are_compared_with_each_checkpoint(captioner, monkeypatch):
     paths = [captioner("scaled", table=table), captioner("scaled2", seed=2, table=table)]
     path = captioner("scaled3", seed=3, table=table)
     data = runs.load_run(paths[0]).data
-    monkeypatch.setattr(runs, "open_data", lambda _: data)
+    monkeypatch.setattr("rnnlab.runs.loading.open_data", lambda _: data)
     load_ensemble([*paths, path])
     with h5py.File(path / "best.h5", "r+") as file:
         found = []

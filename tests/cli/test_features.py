@@ -129,7 +129,7 @@ def similar(found, expected):
 def test_neither_data_nor_features_are_needed(run, album, tmp_path, capsys, monkeypatch):
     photo = album.photographs / "photo_13.png"
     expected = caption(capsys, run, photo, *GREEDY)
-    monkeypatch.setattr("rnnlab.runs.open_data", None)
+    monkeypatch.setattr("rnnlab.runs.loading.open_data", None)
     assert caption(capsys, run, photo, *GREEDY) == expected
     assert caption(capsys, run, photo, photo, "--max-images", "1", *GREEDY) == expected
 

@@ -238,7 +238,7 @@ def test_stages_that_need_validation(tables, tmp_path, monkeypatch, change, mess
         del data.splits["val"]
         return data
 
-    monkeypatch.setattr(runs, "open_data", open_without_val)
+    monkeypatch.setattr("rnnlab.runs.training.open_data", open_without_val)
     with pytest.raises(
         ValueError, match=f"^stage.2: Solver: {message}, which needs a 'val' split or evaluate"
     ):

@@ -56,7 +56,7 @@ def test_captions_need_the_run_alone(run, shapes, tmp_path, monkeypatch):
     with h5py.File(tmp_path / "new.h5", "w") as file:
         file["features"] = CaptionData.from_course(shapes, standardise=False).split("test").features
         file["filenames"] = [f"{k}.png" for k in range(SIZES["test"])]
-    monkeypatch.setattr(runs, "open_data", None)
+    monkeypatch.setattr("rnnlab.runs.loading.open_data", None)
     alone = runs.load_run(run.directory, with_data=False)
     with h5py.File(tmp_path / "new.h5") as file:
         features = alone.inputs.standardise(file["features"][()], "new.h5")
@@ -80,7 +80,7 @@ def test_data_of_another_scaling_or_vocabulary(run, shapes, tmp_path, monkeypatc
     shutil.copytree(shapes, spoiled)
     with h5py.File(next(spoiled.glob("train*pca.h5")), "a") as file:
         file["features"][...] *= 2
-    monkeypatch.setattr(runs, "open_data", lambda table: CaptionData.from_course(spoiled))
+    monkeypatch.setattr("rnnlab.runs.loading.open_data", lambda table: CaptionData.from_course(spoiled))
     with pytest.raises(CheckpointError, match="preprocessing: features_mean: found .* as the data"):
         runs.load_run(run.directory)
     with pytest.raises(CheckpointError, match="preprocessing: features_mean"):
@@ -181,7 +181,7 @@ def test_features_that_do_not_fit_the_model(shapes, tables, message, tmp_path):
 
 def test_data_without_a_test_split(shapes, tmp_path, monkeypatch):
     data = CaptionData.from_course(shapes, splits=["train", "val"])
-    monkeypatch.setattr(runs, "open_data", lambda table: data)
+    monkeypatch.setattr("rnnlab.runs.training.open_data", lambda table: data)
     with pytest.raises(
         MissingDataError, match="evaluation.split is 'test', and shapes has the splits train, val"
     ):
@@ -194,7 +194,7 @@ def test_an_image_that_has_no_reference_is_named_before_training(split, shapes, 
     references = [list(each) for each in data.split(split).references]
     references[1] = ["...", ""]
     data.splits[split] = replace(data.split(split), references=references)
-    monkeypatch.setattr(runs, "open_data", lambda table: data)
+    monkeypatch.setattr("rnnlab.runs.training.open_data", lambda table: data)
     name = data.split(split).names[1]
     with pytest.raises(ValueError, match=f"image {name} has no sentence with words, expected at least one"):
         runs.train(config_of(shapes, evaluation={"split": split}), tmp_path / "run", progress=False)
@@ -207,7 +207,7 @@ def test_a_validation_split_without_captions(shapes, tmp_path, monkeypatch):
     data = CaptionData.from_course(shapes)
     val = data.split("val")
     data.splits["val"] = replace(val, captions=val.captions[:0], image_idxs=val.image_idxs[:0])
-    monkeypatch.setattr(runs, "open_data", lambda table: data)
+    monkeypatch.setattr("rnnlab.runs.training.open_data", lambda table: data)
     with pytest.raises(ValueError, match="the split val has .* images and no captions, expected captions to"):
         runs.train(config_of(shapes), tmp_path / "run", progress=False)
 

@@ -15,6 +15,7 @@ from rnnlab.recipes.recipe import (
     DecodingConfig,
     load_config,
 )
+from rnnlab.training import load_checkpoint
 
 RECIPE = """
 [data]
@@ -114,7 +115,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
     broken = tmp_path / "broken"
     assert cli.main(["train", str(recipe), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
     assert cli.main(["train", "--resume", str(broken), "--epochs", "3", "--no-progress"]) == 0
-    one, other = (runs.load_checkpoint(path / "last.h5") for path in (run, broken))
+    one, other = (load_checkpoint(path / "last.h5") for path in (run, broken))
     np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
 
 

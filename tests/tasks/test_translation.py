@@ -15,7 +15,7 @@ from rnnlab.models import Seq2Seq
 from rnnlab.recipes.recipe import DecodingConfig, TranslationConfig, TranslationEvaluationConfig, load_config
 from rnnlab.tasks import translation
 from rnnlab.tasks.translation import best_words, translate
-from rnnlab.training import Solver
+from rnnlab.training import Solver, load_checkpoint
 
 from .letters import RECIPE, reversing, write_letters
 
@@ -75,7 +75,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
     broken = tmp_path / "broken"
     assert cli.main(["train", str(recipe), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
     assert cli.main(["train", "--resume", str(broken), "--epochs", "2", "--no-progress"]) == 0
-    one, other = (runs.load_checkpoint(path / "last.h5") for path in (run, broken))
+    one, other = (load_checkpoint(path / "last.h5") for path in (run, broken))
     np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
 
 
@@ -225,7 +225,7 @@ def test_an_empty_sentence_has_the_empty_translation(run, lexicon):
 
 def test_inputs_of_a_run_alone(run, folder, monkeypatch):
     """Tokenizer and vocabularies are the checkpoint's: the data need not be there."""
-    monkeypatch.setattr(runs, "open_data", None)
+    monkeypatch.setattr("rnnlab.runs.loading.open_data", None)
     inputs = runs.load_run(run, with_data=False).inputs
     assert inputs.tokenize("a B  q") == ["a", "B", "q"]
     assert inputs.unknown_words(["a", "B", "q", "B"]) == ["B", "q"]

@@ -1,81 +1,25 @@
-"""Runs: train a recipe, resume, load, evaluate.
-
->>> from rnnlab.recipes.recipe import load_config
->>> config = load_config("shapes")                                   # doctest: +SKIP
->>> run = train(config, "runs/shapes")                               # doctest: +SKIP
->>> evaluate(run, "test").scores.corpus["BLEU-4"]                    # doctest: +SKIP
-"""
+"""Train the model of a recipe, in one stage or several, and resume a run."""
 
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from signal import Signals
 from typing import Any
 
-from rnnlab.data import CaptionData, ParallelData, PixelData
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.ops import ops_on
-from rnnlab.recipes.data import ShapesData
-from rnnlab.recipes.recipe import (
-    RECIPES,
-    ClassificationEvaluationConfig,
-    DecodingConfig,
-    EvaluationConfig,
-    Recipe,
-    TranslationEvaluationConfig,
-    recipe_from_dict,
-)
+from rnnlab.recipes.recipe import RECIPES, Recipe
 from rnnlab.recipes.resuming import changes_within_a_run, check_changeable
 from rnnlab.recipes.stages import Stage, check_stages
-from rnnlab.tasks import task_of, task_of_data
-from rnnlab.tasks.discrepancy import Discrepancy
-from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
-from rnnlab.training import Callback, Checkpoint, Solver, load_checkpoint, load_model, warm_start
-from rnnlab.training.compatibility import check_data
+from rnnlab.runs.loading import Run, config_of, new_model, open_data, open_data_of_run
+from rnnlab.tasks import task_of
+from rnnlab.training import Callback, Solver, load_checkpoint, warm_start
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
 from rnnlab.training.previous import load_or_name_another, or_previous
 from rnnlab.training.run_directory import checkpoint_of, holds_run, stage_directories
 from rnnlab.training.step_graphs import obstacle_of_place
-
-
-@dataclass(frozen=True)
-class Run:
-    """A trained model with its recipe and its data.
-
-    Attributes
-    ----------
-    directory : Path
-    config : Config, TranslationConfig or ClassificationConfig
-        The recipe.
-    data : CaptionData, ParallelData or PixelData
-        None if not opened.
-    model : CaptioningRNN, Seq2Seq or SequenceClassifier
-    interrupted : bool
-        Whether a signal or a callback ended the training.
-    stop_reason : str or None
-        The reason that the callback gave.
-    signal : Signals or None
-        SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1.
-    inputs : CaptionInputs, TranslationInputs or PixelInputs
-        The preprocessing of new inputs, from the checkpoint. None if there is no checkpoint.
-    members : tuple of Path
-        The directories of an ensemble's runs; see :mod:`rnnlab.ensembles`.
-    """
-
-    directory: Path
-    config: Recipe
-    data: Any
-    model: Any
-    interrupted: bool = False
-    stop_reason: str | None = None
-    signal: Signals | None = None
-    inputs: Any = None
-    members: tuple[Path, ...] = ()
 
 
 def train(
@@ -208,7 +152,7 @@ def resume(
     checkpoint_of(under_way)  # if there is no run, it raises an error that describes the directory
     last = under_way / "last.h5"
     checkpoint = or_previous(last, load_checkpoint)
-    config = _config_of(last, checkpoint, overrides)
+    config = config_of(last, checkpoint, overrides)
     if num_epochs is not None:
         config = with_epochs(config, num_epochs, overrides)
     stages = config.stages()
@@ -332,36 +276,6 @@ def with_epochs(config: Recipe, num_epochs: int, overrides: Sequence[str] = ()) 
     return replace(config, training=config.training.with_changes(num_epochs=num_epochs))
 
 
-def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, device: str = "cpu") -> Run:
-    """Open a run directory: its best checkpoint, or the last one if there was no validation.
-
-    Parameters
-    ----------
-    directory : path
-    with_data : bool
-        Whether to open the data as well. New inputs need only the run: see :attr:`Run.inputs`.
-    device : str
-        The device of the model: "cpu", "gpu" or "gpu:N".
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no checkpoint.
-    CheckpointError
-        If the vocabulary or the scaling of the data differs from that of the training data.
-    """
-    path = Path(directory)
-    file = checkpoint_of(path)
-    checkpoint = load_or_name_another(file)
-    config = _config_of(file, checkpoint, to_train=False)
-    model = load_model(file).to(device)
-    data = None
-    if with_data:
-        data = open_data_of_run(config)
-        check_data(file, checkpoint, data)
-    return Run(path, config, data, model, inputs=task_of(config).inputs(config, checkpoint))
-
-
 def _start_of(path: Path) -> Path:
     """The checkpoint of a warm start, which is a file or a run directory."""
     if path.is_file():
@@ -385,142 +299,3 @@ def _check_is_whole(path: Path, num_stages: int) -> None:
     names = [f"stage{number}" for number in range(1, num_stages)]
     if path.resolve().name in names and not (path / "stage1").exists():
         raise InputError(f"{path} is one stage of {num_stages} of a run: resume {path.resolve().parent}")
-
-
-def _config_of(
-    path: Path, checkpoint: Checkpoint, overrides: Sequence[str] = (), *, to_train: bool = True
-) -> Recipe:
-    if checkpoint.config is None:
-        raise InputError(f"{path} holds no recipe, expected a run of rnnlab train")
-    return recipe_from_dict(checkpoint.config, str(path), overrides, to_train=to_train)
-
-
-def open_data_of_run(config: Recipe) -> Any:
-    """The data of a run. Built-in data are not generated, because a checkpoint may name any folder.
-
-    Raises
-    ------
-    FileNotFoundError
-        If they are the built-in data, and their folder does not exist.
-    """
-    folder = config.data.directory if isinstance(config.data, ShapesData) else None
-    if folder is not None and not Path(folder).exists():
-        name = os.fspath(folder)
-        how = f"rnnlab data info shapes --set {shlex.quote(f'data.directory={name}')} makes them"
-        if not os.path.isabs(name):
-            how = (
-                f"the path is relative to the current folder, {os.getcwd()}: go to the folder where the run "
-                f"was trained; if the data were deleted, {how}"
-            )
-        raise FileNotFoundError(f"{name}: found no such folder, expected the built-in data of the run; {how}")
-    return open_data(config.data)
-
-
-def open_data(table: Any) -> CaptionData | ParallelData | PixelData:
-    """The data that a recipe's table [data] describes."""
-    return task_of_data(table).open_data(table)
-
-
-def new_model(config: Recipe, data: Any) -> CaptioningRNN | Seq2Seq | SequenceClassifier:
-    """A model as the recipe describes it, with parameters drawn from the recipe's seed."""
-    return task_of(config).new_model(config, data)
-
-
-def evaluate(
-    run: Run,
-    split: str | None = None,
-    *,
-    decoding: DecodingConfig | None = None,
-    evaluation: EvaluationConfig | TranslationEvaluationConfig | ClassificationEvaluationConfig | None = None,
-    communicator: Any = None,
-    **options: Any,
-) -> Any:
-    """Caption, translate or classify a split, and score the results against its references or labels.
-
-    Parameters
-    ----------
-    run : Run
-    split : str, optional
-        The recipe's ``evaluation.split`` by default.
-    decoding : DecodingConfig, optional
-        Instead of the recipe's, for models that generate sentences.
-    evaluation : EvaluationConfig, TranslationEvaluationConfig or ClassificationEvaluationConfig, optional
-        Instead of the recipe's.
-    communicator : mpi4py.MPI.Comm, optional
-        The processes that share the work, as in :class:`~rnnlab.training.Solver`. All of them return the
-        same.
-    **options
-        Options of the task's method ``evaluate``, such as ``lexicon`` for translations.
-
-    Returns
-    -------
-    Evaluation
-        The class is that of :mod:`rnnlab.tasks.captioning`, :mod:`rnnlab.tasks.translation` or
-        :mod:`rnnlab.tasks.classification`.
-
-    Raises
-    ------
-    ImportError
-        If the extra that computes the scores is not installed.
-    KeyError
-        If the data have no such split.
-    """
-    if not isinstance(run, Run):
-        raise InputTypeError(f"evaluate: run is {run!r}, expected a Run, such as load_run returns")
-    if run.data is None:
-        raise InputError(
-            f"evaluate: {run.directory} was opened without its data: load_run(..., with_data=True)"
-        )
-    config: Any = run.config
-    task = task_of(config)
-    changed = "run.config.decoding.changed(...)", "dataclasses.replace(run.config.evaluation, ...)"
-    for name, given, kind, example in (
-        ("decoding", decoding, DecodingConfig, changed[0]),
-        ("evaluation", evaluation, type(config.evaluation), changed[1]),
-    ):
-        if given is not None and not isinstance(given, kind):
-            raise InputTypeError(
-                f"evaluate: {name} is {given!r}, expected a {kind.__name__}, such as {example}"
-            )
-    evaluation = evaluation or config.evaluation
-    options["communicator"] = communicator_of(communicator)
-    if task.writes_sentences:
-        options["decoding"] = decoding or config.decoding
-    elif decoding is not None:
-        raise InputError(f"evaluate: decoding is given, but a model that {task.does} does not search")
-    split = split or evaluation.split
-    return task.evaluate(config, run.data, run.model, split, evaluation=evaluation, **options)
-
-
-def discrepancy(
-    run: Run, split: str | None = None, *, first: int | None = None, communicator: Any = None
-) -> Discrepancy:
-    """Distances between the model's last states under teacher forcing and in free-running mode.
-
-    Parameters
-    ----------
-    run : Run
-    split : str, optional
-        The recipe's by default.
-    first : int, optional
-        Only the first images or sentences.
-    communicator : mpi4py.MPI.Comm, optional
-        As in :func:`evaluate`.
-
-    Returns
-    -------
-    rnnlab.tasks.discrepancy.Discrepancy
-
-    Raises
-    ------
-    KeyError
-        If the data have no such split.
-    ValueError
-        If the model does not generate sentences, or the split is empty.
-    """
-    config: Any = run.config
-    task = task_of(config)
-    if not task.writes_sentences:
-        raise InputError(f"{run.directory} has a model that {task.does}, expected one that writes sentences")
-    split, ranks = split or config.evaluation.split, communicator_of(communicator)
-    return measure_discrepancy(config, run.data, run.model, split, first=first, communicator=ranks)

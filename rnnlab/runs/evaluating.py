@@ -1,0 +1,118 @@
+"""Score a run on a split, and compare its states under teacher forcing and in free-running mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rnnlab.errors import InputError, InputTypeError
+from rnnlab.recipes.recipe import (
+    ClassificationEvaluationConfig,
+    DecodingConfig,
+    EvaluationConfig,
+    TranslationEvaluationConfig,
+)
+from rnnlab.runs.loading import Run
+from rnnlab.tasks import task_of
+from rnnlab.tasks.discrepancy import Discrepancy
+from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
+from rnnlab.training.distributed import communicator_of
+
+
+def evaluate(
+    run: Run,
+    split: str | None = None,
+    *,
+    decoding: DecodingConfig | None = None,
+    evaluation: EvaluationConfig | TranslationEvaluationConfig | ClassificationEvaluationConfig | None = None,
+    communicator: Any = None,
+    **options: Any,
+) -> Any:
+    """Caption, translate or classify a split, and score the results against its references or labels.
+
+    Parameters
+    ----------
+    run : Run
+    split : str, optional
+        The recipe's ``evaluation.split`` by default.
+    decoding : DecodingConfig, optional
+        Instead of the recipe's, for models that generate sentences.
+    evaluation : EvaluationConfig, TranslationEvaluationConfig or ClassificationEvaluationConfig, optional
+        Instead of the recipe's.
+    communicator : mpi4py.MPI.Comm, optional
+        The processes that share the work, as in :class:`~rnnlab.training.Solver`. All of them return the
+        same.
+    **options
+        Options of the task's method ``evaluate``, such as ``lexicon`` for translations.
+
+    Returns
+    -------
+    Evaluation
+        The class is that of :mod:`rnnlab.tasks.captioning`, :mod:`rnnlab.tasks.translation` or
+        :mod:`rnnlab.tasks.classification`.
+
+    Raises
+    ------
+    ImportError
+        If the extra that computes the scores is not installed.
+    KeyError
+        If the data have no such split.
+    """
+    if not isinstance(run, Run):
+        raise InputTypeError(f"evaluate: run is {run!r}, expected a Run, such as load_run returns")
+    if run.data is None:
+        raise InputError(
+            f"evaluate: {run.directory} was opened without its data: load_run(..., with_data=True)"
+        )
+    config: Any = run.config
+    task = task_of(config)
+    changed = "run.config.decoding.changed(...)", "dataclasses.replace(run.config.evaluation, ...)"
+    for name, given, kind, example in (
+        ("decoding", decoding, DecodingConfig, changed[0]),
+        ("evaluation", evaluation, type(config.evaluation), changed[1]),
+    ):
+        if given is not None and not isinstance(given, kind):
+            raise InputTypeError(
+                f"evaluate: {name} is {given!r}, expected a {kind.__name__}, such as {example}"
+            )
+    evaluation = evaluation or config.evaluation
+    options["communicator"] = communicator_of(communicator)
+    if task.writes_sentences:
+        options["decoding"] = decoding or config.decoding
+    elif decoding is not None:
+        raise InputError(f"evaluate: decoding is given, but a model that {task.does} does not search")
+    split = split or evaluation.split
+    return task.evaluate(config, run.data, run.model, split, evaluation=evaluation, **options)
+
+
+def discrepancy(
+    run: Run, split: str | None = None, *, first: int | None = None, communicator: Any = None
+) -> Discrepancy:
+    """Distances between the model's last states under teacher forcing and in free-running mode.
+
+    Parameters
+    ----------
+    run : Run
+    split : str, optional
+        The recipe's by default.
+    first : int, optional
+        Only the first images or sentences.
+    communicator : mpi4py.MPI.Comm, optional
+        As in :func:`evaluate`.
+
+    Returns
+    -------
+    rnnlab.tasks.discrepancy.Discrepancy
+
+    Raises
+    ------
+    KeyError
+        If the data have no such split.
+    ValueError
+        If the model does not generate sentences, or the split is empty.
+    """
+    config: Any = run.config
+    task = task_of(config)
+    if not task.writes_sentences:
+        raise InputError(f"{run.directory} has a model that {task.does}, expected one that writes sentences")
+    split, ranks = split or config.evaluation.split, communicator_of(communicator)
+    return measure_discrepancy(config, run.data, run.model, split, first=first, communicator=ranks)

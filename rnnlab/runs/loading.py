@@ -1,0 +1,133 @@
+"""A trained run with its recipe, data and model: opened from its directory, or made from a recipe."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from signal import Signals
+from typing import Any
+
+from rnnlab.data import CaptionData, ParallelData, PixelData
+from rnnlab.errors import InputError
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.recipes.data import ShapesData
+from rnnlab.recipes.recipe import Recipe, recipe_from_dict
+from rnnlab.tasks import task_of, task_of_data
+from rnnlab.training import Checkpoint, load_model
+from rnnlab.training.compatibility import check_data
+from rnnlab.training.previous import load_or_name_another
+from rnnlab.training.run_directory import checkpoint_of
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model with its recipe and its data.
+
+    Attributes
+    ----------
+    directory : Path
+    config : Config, TranslationConfig or ClassificationConfig
+        The recipe.
+    data : CaptionData, ParallelData or PixelData
+        None if not opened.
+    model : CaptioningRNN, Seq2Seq or SequenceClassifier
+    interrupted : bool
+        Whether a signal or a callback ended the training.
+    stop_reason : str or None
+        The reason that the callback gave.
+    signal : Signals or None
+        SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1.
+    inputs : CaptionInputs, TranslationInputs or PixelInputs
+        The preprocessing of new inputs, from the checkpoint. None if there is no checkpoint.
+    members : tuple of Path
+        The directories of an ensemble's runs; see :mod:`rnnlab.ensembles`.
+    """
+
+    directory: Path
+    config: Recipe
+    data: Any
+    model: Any
+    interrupted: bool = False
+    stop_reason: str | None = None
+    signal: Signals | None = None
+    inputs: Any = None
+    members: tuple[Path, ...] = ()
+
+
+def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, device: str = "cpu") -> Run:
+    """Open a run directory: its best checkpoint, or the last one if there was no validation.
+
+    Parameters
+    ----------
+    directory : path
+    with_data : bool
+        Whether to open the data as well. New inputs need only the run: see :attr:`Run.inputs`.
+    device : str
+        The device of the model: "cpu", "gpu" or "gpu:N".
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no checkpoint.
+    CheckpointError
+        If the vocabulary or the scaling of the data differs from that of the training data.
+    """
+    path = Path(directory)
+    file = checkpoint_of(path)
+    checkpoint = load_or_name_another(file)
+    config = config_of(file, checkpoint, to_train=False)
+    model = load_model(file).to(device)
+    data = None
+    if with_data:
+        data = open_data_of_run(config)
+        check_data(file, checkpoint, data)
+    return Run(path, config, data, model, inputs=task_of(config).inputs(config, checkpoint))
+
+
+def open_data_of_run(config: Recipe) -> Any:
+    """The data of a run. Built-in data are not generated, because a checkpoint may name any folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        If they are the built-in data, and their folder does not exist.
+    """
+    folder = config.data.directory if isinstance(config.data, ShapesData) else None
+    if folder is not None and not Path(folder).exists():
+        name = os.fspath(folder)
+        how = f"rnnlab data info shapes --set {shlex.quote(f'data.directory={name}')} makes them"
+        if not os.path.isabs(name):
+            how = (
+                f"the path is relative to the current folder, {os.getcwd()}: go to the folder where the run "
+                f"was trained; if the data were deleted, {how}"
+            )
+        raise FileNotFoundError(f"{name}: found no such folder, expected the built-in data of the run; {how}")
+    return open_data(config.data)
+
+
+def open_data(table: Any) -> CaptionData | ParallelData | PixelData:
+    """The data that a recipe's table [data] describes."""
+    return task_of_data(table).open_data(table)
+
+
+def new_model(config: Recipe, data: Any) -> CaptioningRNN | Seq2Seq | SequenceClassifier:
+    """A model as the recipe describes it, with parameters drawn from the recipe's seed."""
+    return task_of(config).new_model(config, data)
+
+
+def config_of(
+    path: Path, checkpoint: Checkpoint, overrides: Sequence[str] = (), *, to_train: bool = True
+) -> Recipe:
+    """The recipe in a checkpoint, with overrides.
+
+    Raises
+    ------
+    ValueError
+        If it holds no recipe.
+    """
+    if checkpoint.config is None:
+        raise InputError(f"{path} holds no recipe, expected a run of rnnlab train")
+    return recipe_from_dict(checkpoint.config, str(path), overrides, to_train=to_train)

@@ -1,0 +1,24 @@
+import pytest
+
+from rnnlab.data import write_shapes
+from rnnlab.recipes.recipe import Config
+
+TABLES = {
+    "model": {
+        "cell_type": "lstm",
+        "wordvec_dim": 64,
+        "hidden_dim": 96,
+        "state_activation": "tanh",
+        "project_cell": True,
+    },
+    "training": {"num_epochs": 6, "optim_config": {"learning_rate": 6e-3}, "clip_norm": 5.0},
+    "decoding": {"method": "greedy", "max_length": 15},
+    "evaluation": {"split": "test", "metrics": ["BLEU"]},
+}
+
+
+@pytest.fixture(scope="session")
+def config(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "shapes"
+    write_shapes(folder, {"train": 700, "val": 60, "test": 150})
+    return Config.from_dict({"data": {"kind": "shapes", "directory": str(folder)}, **TABLES})

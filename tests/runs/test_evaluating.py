@@ -1,0 +1,55 @@
+"""The scores of a run."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rnnlab import runs
+from rnnlab.recipes.recipe import EvaluationConfig
+from rnnlab.tasks.search import decode
+from rnnlab.training import validation_loss
+
+
+def test_arguments_that_are_something_else(config, tmp_path):
+    with pytest.raises(
+        TypeError, match="evaluate: run is 'runs/a', expected a Run, such as load_run returns"
+    ):
+        runs.evaluate("runs/a", "val")
+    run = runs.Run(tmp_path, config, None, None)
+    with pytest.raises(ValueError, match="was opened without its data"):
+        runs.evaluate(run, "val")
+    run = replace(run, data=runs.open_data(config.data))
+    for name in ("decoding", "evaluation"):
+        with pytest.raises(TypeError, match=f"evaluate: {name} is {{}}, expected a .*run.config.{name}[.,]"):
+            runs.evaluate(run, "val", **{name: {}})
+
+
+def test_the_perplexity_is_that_of_the_images_that_are_scored(config, tmp_path):
+    pytest.importorskip("pycocoevalcap")
+    data = runs.open_data(config.data)
+    run = runs.Run(tmp_path, config, data, runs.new_model(config, data))
+
+    def perplexity(**options):
+        options = EvaluationConfig(metrics=["BLEU"], **options)
+        return runs.evaluate(run, "val", evaluation=options).perplexity
+
+    expected = validation_loss(run.model, data, 64)["val_perplexity"]
+    assert perplexity() == perplexity(max_images=1000) == pytest.approx(expected, rel=1e-6)
+    val = data.split("val")
+    nats, tokens = run.model.nll(np.repeat(val.features[:7], 5, axis=0), val.captions[:35])
+    assert perplexity(max_images=7) == pytest.approx(np.exp(nats / tokens), rel=1e-6)
+    data.splits["val"] = replace(val, captions=val.captions[-5:], image_idxs=val.image_idxs[-5:])
+    with pytest.raises(ValueError, match="max_images: found no captions of the first 7 images of val"):
+        perplexity(max_images=7)
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_forbidden_words_are_never_written(config, method):
+    data = runs.open_data(config.data)
+    model = runs.new_model(config, data)
+    model.params["b_vocab"][:4] = 5.0  # an untrained model that loves the special words
+    captions = decode(model, data.split("val").features[:20], config.decoding.changed(method=method))
+    assert len(captions) == 20
+    for (best,) in captions:
+        assert not set(best.tokens) & {0, 1, 2, 3}

@@ -1,0 +1,99 @@
+"""Runs, and data of every kind, are opened from where the recipe says."""
+
+import json
+import shutil
+from functools import partial
+
+import h5py
+import numpy as np
+import pytest
+
+from rnnlab import runs
+from rnnlab.data import write_shapes
+from rnnlab.ensembles import load_ensemble
+from rnnlab.recipes.recipe import Config
+from rnnlab.training import Solver
+
+from .conftest import TABLES
+
+
+@pytest.mark.slow
+def test_every_kind_of_data_is_opened(config, tmp_path):
+    path = config.data.directory
+    images = [
+        {
+            "id": n,
+            "file_name": f"{n}.jpg",
+            "filename": f"{n}.jpg",
+            "split": split,
+            "sentences": [{"raw": "a"}],
+        }
+        for n, split in enumerate(["train", "val"])
+    ]
+    annotations = [{"image_id": n, "caption": "a"} for n in (0, 1)]
+    (tmp_path / "captions.json").write_text(json.dumps({"images": images, "annotations": annotations}))
+    with h5py.File(tmp_path / "features.h5", "w") as file:
+        file["features"], file["filenames"] = np.eye(2, 3), ["0.jpg", "1.jpg"]
+    captions, features = str(tmp_path / "captions.json"), str(tmp_path / "features.h5")
+    for table, images_of_val in (
+        ({"kind": "shapes", "directory": str(path)}, 60),
+        ({"kind": "course", "directory": str(path), "lazy": True}, 60),
+        ({"kind": "karpathy", "annotations": captions, "features": features}, 1),
+        (
+            {
+                "kind": "coco",
+                "annotations_train": captions,
+                "annotations_val": captions,
+                "features": features,
+            },
+            2,
+        ),
+    ):
+        data = runs.open_data(Config.from_dict({"data": table}).data)
+        assert data.split("val").num_images == images_of_val
+
+
+@pytest.mark.slow
+def test_a_checkpoint_of_a_bare_solver_is_no_run(config, tmp_path):
+    data = runs.open_data(config.data)
+    model = runs.new_model(config, data)
+    solver = Solver(model, data, num_epochs=1, run_dir=tmp_path / "run", verbose=False)
+    solver.train()
+    with pytest.raises(ValueError, match="holds no recipe"):
+        runs.load_run(tmp_path / "run")
+
+
+def test_a_checkpoint_makes_no_folder(config, tmp_path):
+    """The built-in data are made where a recipe says, not where the checkpoint of a run does."""
+    away = tmp_path / "far away" / "shapes"
+    write_shapes(away, {"train": 30, "val": 5, "test": 5})
+    tables = {"data": {"kind": "shapes", "directory": str(away)}, **TABLES}
+    tables |= {"training": TABLES["training"] | {"num_epochs": 1}}
+    runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    shutil.rmtree(away.parent)
+    message = (
+        f"{away}: found no such folder, expected the built-in data of the run; rnnlab data info shapes --set "
+        f"'data.directory={away}' makes them"
+    )
+    copy = shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    resume = partial(runs.resume, num_epochs=2, progress=False)
+    for open_run in (runs.load_run, resume, lambda run: load_ensemble([run, copy])):
+        with pytest.raises(FileNotFoundError, match=message):
+            open_run(tmp_path / "run")
+    assert not away.parent.exists()
+    assert runs.load_run(tmp_path / "run", with_data=False).inputs.vocabulary
+
+
+def test_a_relative_folder_is_one_of_the_current_folder(config, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    write_shapes("shapes", {"train": 30, "val": 5, "test": 5})
+    tables = {"data": {"kind": "shapes", "directory": "shapes"}, **TABLES}
+    tables |= {"training": TABLES["training"] | {"num_epochs": 1}}
+    runs.train(Config.from_dict(tables), "run", progress=False)
+    monkeypatch.chdir("elsewhere")
+    message = (
+        f"; the path is relative to the current folder, {tmp_path / 'elsewhere'}: go to the folder where"
+    )
+    with pytest.raises(FileNotFoundError, match=message):
+        runs.load_run(tmp_path / "run")
