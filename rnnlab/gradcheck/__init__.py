@@ -1,11 +1,9 @@
 """Numeric gradients, and every layer and model checked against them."""
 
+from rnnlab.gradcheck.model import ParameterCheck, check_model, format_checks
 from rnnlab.gradcheck.numeric import (
-    ParameterCheck,
-    check_model,
     eval_numerical_gradient,
     eval_numerical_gradient_array,
-    format_checks,
     grad_check_sparse,
     projected_check,
     rel_error,

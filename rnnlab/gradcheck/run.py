@@ -19,13 +19,10 @@ import numpy as np
 
 from rnnlab.gradcheck.cases import Case
 from rnnlab.gradcheck.layer_cases import layer_cases
+from rnnlab.gradcheck.model import check_model
 from rnnlab.gradcheck.model_cases import model_cases
-from rnnlab.gradcheck.numeric import (
-    check_model,
-    eval_numerical_gradient_array,
-    matching,
-    relative_distance,
-)
+from rnnlab.gradcheck.names import matching
+from rnnlab.gradcheck.numeric import eval_numerical_gradient_array, relative_distance
 from rnnlab.gradcheck.precision import check_full_precision
 from rnnlab.gradcheck.recurrent_cases import cell_cases
 from rnnlab.gradcheck.side_effects import check_untouched

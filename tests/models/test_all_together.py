@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rnnlab.gradcheck import check_model, projected_check
 from rnnlab.gradcheck.cases import CELLS
-from rnnlab.gradcheck.numeric import check_model, projected_check
 from rnnlab.models import Seq2Seq, SequenceClassifier
 
 from .parts.test_scheduled_sampling import Sampling, pairs

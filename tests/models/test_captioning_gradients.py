@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnnlab.gradcheck.numeric import check_model, projected_check
+from rnnlab.gradcheck import check_model, projected_check
 
 from .toys import ARCHITECTURES, DROPOUT, PENALISED, RECONSTRUCTING, REGULARISED, D, G, batch, build, name_of
 

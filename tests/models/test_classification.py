@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rnnlab.gradcheck import check_model, projected_check
 from rnnlab.gradcheck.cases import CELLS
-from rnnlab.gradcheck.numeric import check_model, projected_check
 from rnnlab.models import SequenceClassifier
 from rnnlab.models.classification import READOUTS
 from rnnlab.training import (

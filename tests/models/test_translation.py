@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rnnlab import decoding
+from rnnlab.gradcheck import check_model, projected_check
 from rnnlab.gradcheck.cases import CELLS
-from rnnlab.gradcheck.numeric import check_model, projected_check
 from rnnlab.models import Seq2Seq
 
 SOURCE = {"<NULL>": 0, "<UNK>": 1, "x": 2, "y": 3, "z": 4}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnnlab.gradcheck.numeric import check_model, projected_check
+from rnnlab.gradcheck import check_model, projected_check
 from rnnlab.models import Seq2Seq
 from rnnlab.models.parts.scheduled_sampling import choose_places, sampled_inputs
 
