@@ -62,7 +62,7 @@ from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.schedules import ScheduleFunction, ScheduleOption, same_schedule
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step import Prepared, Update
-from rnnlab.training.validation import Evaluate, check_without_validation, default_evaluate
+from rnnlab.training.validation import Evaluate, check_without_validation, default_evaluate, metrics_of
 
 
 class Solver:
@@ -601,17 +601,7 @@ class Solver:
         if self._evaluate is None:
             return None
         with interrupt.at_once():
-            metrics = self._evaluate(self.model)
-            if not isinstance(metrics, Mapping):
-                raise InputTypeError(f"evaluate returned {metrics!r}, expected a mapping of names to numbers")
-            return {name: self._number(name, value) for name, value in metrics.items()}
-
-    @staticmethod
-    def _number(name: str, value: Any) -> float:
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            raise InputTypeError(f"evaluate returned {name} = {value!r}, expected a number") from None
+            return metrics_of(self._evaluate, self.model)
 
     def _end(self, progress: Progress) -> None:
         """Save after an interruption; after the last epoch restore the best parameters."""

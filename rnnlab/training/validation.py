@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.training.monitor import MODES, MONITOR
 from rnnlab.training.protocols import Data, Model
@@ -34,6 +34,27 @@ def validation_loss(
         raise InputError(f"validation_loss: split {split!r} has no tokens")
     loss = nats / tokens
     return {f"{split}_loss": loss, f"{split}_perplexity": math.exp(loss) if loss < 700 else math.inf}
+
+
+def metrics_of(evaluate: Evaluate, model: Model) -> dict[str, float]:
+    """The metrics that a function returns for a model, as floats.
+
+    Raises
+    ------
+    TypeError
+        If it returns no mapping, or a value is not a number.
+    """
+    metrics = evaluate(model)
+    if not isinstance(metrics, Mapping):
+        raise InputTypeError(f"evaluate returned {metrics!r}, expected a mapping of names to numbers")
+    return {name: _number(name, value) for name, value in metrics.items()}
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputTypeError(f"evaluate returned {name} = {value!r}, expected a number") from None
 
 
 def has_validation(data: Data, batch_size: int) -> bool:

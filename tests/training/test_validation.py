@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from rnnlab.training.validation import validation_loss
+from rnnlab.training.validation import metrics_of, validation_loss
 
 
 @pytest.mark.parametrize("batch_size", [3, 20, 64])
@@ -26,3 +27,21 @@ def test_validation_of_nothing(model, data):
     data.splits["val"] = tuple(array[:0] for array in data.splits["val"])
     with pytest.raises(ValueError, match="split 'val' has no tokens"):
         validation_loss(model, data, 64)
+
+
+def test_metrics_are_floats(model):
+    found = metrics_of(lambda _: {"val_loss": np.float32(0.5), "BLEU": 1}, model)
+    assert found == {"val_loss": 0.5, "BLEU": 1.0}
+    assert {type(value) for value in found.values()} == {float}
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ([0.5], r"^evaluate returned \[0.5\], expected a mapping of names to numbers$"),
+        ({"val_loss": "a"}, "^evaluate returned val_loss = 'a', expected a number$"),
+    ],
+)
+def test_metrics_are_numbers_by_name(returned, message, model):
+    with pytest.raises(TypeError, match=message):
+        metrics_of(lambda _: returned, model)
