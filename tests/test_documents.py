@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (".", "docs", "benchmarks", "datasets")
 DOCUMENTS = sorted(path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TESTS = re.compile(r"\bpytest (?:-[^`#\n]*)?tests/[^`#\n]*")  # a command of pytest that names files
 
 
 def read(document: Path) -> str:
@@ -73,6 +76,16 @@ def test_python_runs(document, monkeypatch, tmp_path):
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in python_blocks(document):
         exec(compile(block, str(document), "exec", dont_inherit=True), namespace)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command", sorted({found.strip() for each in DOCUMENTS for found in TESTS.findall(read(each))})
+)
+def test_commands_of_pytest_select_tests(command):
+    words = [sys.executable, "-m", *shlex.split(command), "--collect-only", "-q", "-p", "no:cacheprovider"]
+    found = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout[-500:]
 
 
 def test_the_readme_is_short():
