@@ -9,6 +9,7 @@ import pytest
 from rnnlab import layers
 from rnnlab.gradcheck import run as gradcheck
 from rnnlab.gradcheck.cases import CELLS, Case
+from rnnlab.gradcheck.numeric import ParameterCheck
 from rnnlab.models.captioning import IMAGE_INPUTS
 
 ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # as in rnnlab.ops.numba.kernel
@@ -24,7 +25,7 @@ def test_every_layer_and_model_passes(share):
     options = {"tolerance": 1e-7, "seed": 0, "device": "cpu", "cell": None}
     indices = range(share, len(names), SHARES)
     rows = [gradcheck._check(index, **options) for index in indices]
-    assert [row for row in rows if not row.passed] == []
+    assert [row for row in rows if not row.passed or row.error > options["tolerance"]] == []
     assert [row.name for row in rows] == [names[index] for index in indices]
 
 
@@ -68,6 +69,16 @@ def test_a_wrong_layer_does_not_pass(rng, backward, error):
     assert not row.passed
     assert row.touched == ([] if error == "gradient" else [error])
     assert row.wrong == ["x"]
+
+
+def test_an_error_that_rounding_explains_is_not_shown(monkeypatch):
+    rows = [ParameterCheck("b", (1,), 1e-9, 1.0, True), ParameterCheck("Wq", (1,), 1e-5, 1e-12, True, True)]
+    monkeypatch.setattr(gradcheck, "check_model", lambda *_, **options: rows)
+    monkeypatch.setattr(gradcheck, "_cases", lambda seed, cell: [("model", None, ())])
+    row = gradcheck._check(0, tolerance=1e-7, seed=0, device="cpu", cell=None)
+    assert (row.passed, row.worst, row.error) == (True, "b", 1e-9)
+    rows = rows[1:]
+    assert gradcheck._check(0, tolerance=1e-7, seed=0, device="cpu", cell=None).worst == "Wq"
 
 
 def test_one_process_alone_says_that_kernels_are_compiled(monkeypatch):
