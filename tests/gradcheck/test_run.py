@@ -9,7 +9,7 @@ import pytest
 from rnnlab import layers
 from rnnlab.gradcheck import run as gradcheck
 from rnnlab.gradcheck.cases import CELLS, Case
-from rnnlab.gradcheck.numeric import ParameterCheck
+from rnnlab.gradcheck.model import ParameterCheck
 from rnnlab.models.captioning import IMAGE_INPUTS
 
 ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # as in rnnlab.ops.numba.kernel
