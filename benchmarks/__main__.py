@@ -13,18 +13,17 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
-import json
 import os
 import sys
 from importlib.metadata import version
-from pathlib import Path
 from types import ModuleType
 
 from benchmarks import compare, gpu, table
+from benchmarks.commands import add_outputs, parse, parser_of, write_json
 from benchmarks.gpu import Plan
 from benchmarks.table import Row
 from benchmarks.turns import Result, measure, measure_on_gpu, processor, use_threads
-from rnnlab.cli.arguments import check_outputs, positive_integer
+from rnnlab.cli.arguments import positive_integer
 
 SUITES = (
     "products",
@@ -59,9 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] in ALONE:
         return importlib.import_module(f"benchmarks.{arguments[0]}").main(arguments[1:])
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of("", __doc__)
     parser.add_argument(
         "names",
         nargs="*",
@@ -80,12 +77,11 @@ def main(arguments: list[str] | None = None) -> int:
         default=os.cpu_count(),
         help="threads of each side (default: one for each processor)",
     )
-    parser.add_argument("--json", metavar="FILE", help="write the table and all measurements")
-    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
+    add_outputs(parser, "the table and all measurements")
     parser.add_argument(
         "--compare", metavar="OLD.json", help="print the changes since --json wrote this file"
     )
-    options = parser.parse_args(arguments)
+    options = parse(parser, arguments)
     for name in options.names:
         if name in ALONE:
             parser.error(f"{name} is a command of its own: python -m benchmarks {name} --help")
@@ -94,10 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.device == "gpu" and name not in GPU_SUITES:
             parser.error(f"{name} is not for a GPU: with --device gpu, some of {', '.join(GPU_SUITES)}")
     try:
-        check_outputs(options, "json")
         before = None if options.compare is None else compare.read(options.compare)
-    except OSError as error:
-        parser.error(str(error))
     except ValueError as error:
         parser.error(f"--compare: {error}")
     use_threads(options.threads)
@@ -123,8 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
         "rows": [row.as_dict() for row in rows],
         "results": [result._asdict() for result in results],
     }
-    if options.json:
-        Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
+    write_json(options, report)
     print(table.summary(rows, markdown=options.markdown))
     if before is not None:
         print(compare.changes(before, report, markdown=options.markdown))

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.commands import parser_of
 from benchmarks.memory import resident
 from benchmarks.turns import use_threads
 from rnnlab.cli.arguments import natural_number, positive_integer, positive_number
@@ -192,11 +193,7 @@ def _since(began: float) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print both tables."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks beyond_memory",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("beyond_memory", __doc__)
     parser.add_argument(
         "--gigabytes", type=_not_negative, default=20, help="of all features (20); 0 for none"
     )

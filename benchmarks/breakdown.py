@@ -8,7 +8,6 @@ products of the step (``gemm.py``), by the same primitives.
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks import captioning, gemm
+from benchmarks.commands import parser_of
 from benchmarks.turns import processor, use_threads
 from rnnlab.cli.arguments import positive_integer
 
@@ -25,11 +25,7 @@ _LEAST = 0.01  # the share of a step below which primitives are "other primitive
 
 def main(arguments: list[str] | None = None) -> int:
     """Print a table for each case."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks breakdown",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("breakdown", __doc__)
     parser.add_argument(
         "cases",
         nargs="*",

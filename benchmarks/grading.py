@@ -7,7 +7,6 @@ gradebook are written, as ``rnnlab course grade SUBMITTED --csv --feedback`` doe
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import os
@@ -18,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.commands import parser_of
 from rnnlab.cli.arguments import positive_integer
 from rnnlab.course.release import release
 
@@ -55,7 +55,7 @@ def _write(cell: dict[str, Any], solution: str, kind: int) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Release a notebook, hand it in, mark it, and print the times."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks grading", description=__doc__)
+    parser = parser_of("grading", __doc__)
     parser.add_argument("--students", type=positive_integer, default=200, help="submissions (200)")
     parser.add_argument("--notebook", default="1", help="the number of the notebook")
     parser.add_argument(

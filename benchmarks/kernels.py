@@ -8,18 +8,15 @@ difference is the time in which the GPU waits for the host, or one kernel for an
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import gpu, table
-from rnnlab.cli.arguments import check_outputs, positive_integer
+from benchmarks import commands, gpu, table
+from rnnlab.cli.arguments import positive_integer
 
 _CALLS = 10  # of the work, under the profiler
 _AT_ONCE = 14  # processes; while one works, the others start or wait
@@ -48,18 +45,13 @@ class Profile(NamedTuple):
 
 def main(arguments: Sequence[str]) -> int:
     """Print a table for each side."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks kernels",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = commands.parser_of("kernels", __doc__)
     parser.add_argument("suites", nargs="+", metavar="SUITE", help="suites with cases for a GPU")
     parser.add_argument("--case", default="", metavar="TEXT", help="only cases whose names contain this")
     parser.add_argument("--side", default="", metavar="TEXT", help="only sides whose names contain this")
     parser.add_argument("--most", type=positive_integer, default=12, help="rows of a table (12)")
-    parser.add_argument("--markdown", action="store_true", help="print the tables in Markdown")
-    parser.add_argument("--json", metavar="FILE", help="write all kernels")
-    options = parser.parse_args(arguments)
+    commands.add_outputs(parser, "all kernels")
+    options = commands.parse(parser, arguments)
     sides = []
     for name in options.suites:
         try:
@@ -70,10 +62,6 @@ def main(arguments: Sequence[str]) -> int:
     sides = [each for each in sides if options.case in each[1] and options.side in each[2]]
     if not sides:
         parser.error("no case and side of these suites has these names")
-    try:
-        check_outputs(options, "json")
-    except OSError as error:
-        parser.error(str(error))
     if lacking := gpu.lacking():
         print(f"python -m benchmarks kernels: {lacking}", file=sys.stderr)
         return 2
@@ -82,12 +70,10 @@ def main(arguments: Sequence[str]) -> int:
     for profile in measure(sides):
         print("\n".join(_lines(profile, options.most, options.markdown)), flush=True)
         profiles.append(profile)
-    if options.json:
-        report = [
-            profile._asdict() | {"kernels": [each._asdict() for each in profile.kernels]}
-            for profile in profiles
-        ]
-        Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
+    commands.write_json(
+        options,
+        [each._asdict() | {"kernels": [kernel._asdict() for kernel in each.kernels]} for each in profiles],
+    )
     return 0
 
 

@@ -7,7 +7,6 @@ written the file, so it comes from the system's page cache and not from the disk
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
+from benchmarks.commands import parser_of
 from benchmarks.turns import measure, use_threads
 from rnnlab.cli.arguments import positive_integer
 
@@ -101,7 +101,7 @@ def _training_step(shapes: Shapes) -> Callable[[np.ndarray], object]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the speed of the lazy pass relative to that in memory."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks lazy", description=__doc__)
+    parser = parser_of("lazy", __doc__)
     parser.add_argument("--rounds", type=positive_integer, default=5, help="turns of each side (5)")
     parser.add_argument("--threads", type=positive_integer, default=1, help="threads of each side (1)")
     options = parser.parse_args(arguments)

@@ -11,16 +11,13 @@ launch was faster.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 
-from benchmarks import gpu, table
+from benchmarks import commands, gpu, table
 from benchmarks.lstm import Sizes, prepare
-from rnnlab.cli.arguments import check_outputs, positive_integer
+from rnnlab.cli.arguments import positive_integer
 
 STEPS = 50
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -30,11 +27,7 @@ WAYS = {"step by step": "", "barriers": "grid", "blocks": "block"}  # and the va
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks persistent",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = commands.parser_of("persistent", __doc__)
     parser.add_argument("--rows", type=positive_integer, nargs="+", default=ROWS, help="values of N")
     parser.add_argument("--units", type=positive_integer, nargs="+", default=UNITS, help="values of H")
     parser.add_argument(
@@ -47,13 +40,8 @@ def main(arguments: Sequence[str]) -> int:
         help="rows of the weight that a thread of a block with one sequence has in registers (float32)",
     )
     parser.add_argument("--rounds", type=positive_integer, default=3, help="turns of each way (3)")
-    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
-    parser.add_argument("--json", metavar="FILE", help="write the milliseconds")
-    options = parser.parse_args(arguments)
-    try:
-        check_outputs(options, "json")
-    except OSError as error:
-        parser.error(str(error))
+    commands.add_outputs(parser, "the milliseconds")
+    options = commands.parse(parser, arguments)
     if lacking := gpu.no_device():
         print(f"python -m benchmarks persistent: {lacking}", file=sys.stderr)
         return 2
@@ -72,8 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         cells = [str(H), *map(_cell, found)]
         print(table.line(cells, markdown=options.markdown, widths=widths), flush=True)
         measured += [{"N": N, "H": H, **times} for N, times in zip(options.rows, found, strict=True)]
-    if options.json:
-        Path(options.json).write_text(json.dumps(measured, indent=1) + "\n")
+    commands.write_json(options, measured)
     return 0
 
 

@@ -8,19 +8,16 @@ both factors.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, get_args
 from unittest import mock
 
 import numpy as np
 
-from benchmarks import gpu, table
-from rnnlab.cli.arguments import check_outputs, positive_integer
+from benchmarks import commands, gpu, table
+from rnnlab.cli.arguments import positive_integer
 from rnnlab.options import MatmulName
 
 Array = Any
@@ -55,11 +52,7 @@ class Measured(NamedTuple):
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks precision",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = commands.parser_of("precision", __doc__)
     parser.add_argument(
         "--sizes",
         type=positive_integer,
@@ -77,13 +70,8 @@ def main(arguments: Sequence[str]) -> int:
         help="also measure tf32x3 with sums in parts of K terms",
     )
     parser.add_argument("--rounds", type=positive_integer, default=3, help="turns of each precision (3)")
-    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
-    parser.add_argument("--json", metavar="FILE", help="write the table")
-    options = parser.parse_args(arguments)
-    try:
-        check_outputs(options, "json")
-    except OSError as error:
-        parser.error(str(error))
+    commands.add_outputs(parser, "the table")
+    options = commands.parse(parser, arguments)
     if lacking := gpu.no_device():
         print(f"python -m benchmarks precision: {lacking}", file=sys.stderr)
         return 2
@@ -97,8 +85,7 @@ def main(arguments: Sequence[str]) -> int:
         for row in measure(M, N, K, options.rounds, options.terms):
             print(table.line(row.cells(), markdown=options.markdown, widths=widths), flush=True)
             measured.append(row)
-    if options.json:
-        Path(options.json).write_text(json.dumps([row._asdict() for row in measured], indent=1) + "\n")
+    commands.write_json(options, [row._asdict() for row in measured])
     return 0
 
 
