@@ -92,5 +92,5 @@ def check_weight_decay(weight_decay: Decays, rule: Rule) -> None:
     if hasattr(rule, "weight_decay"):
         raise InputError(
             f"weight_decay is given, but the update rule has optim_config.weight_decay {rule.weight_decay:g} "
-            "for all parameters: set update_rule to 'adam', which with weight_decay is AdamW"
+            "for all parameters, expected one of them; update_rule 'adam' with weight_decay is AdamW"
         )

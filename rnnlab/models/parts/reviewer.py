@@ -70,7 +70,8 @@ class ReviewerOptions(NamedTuple):
                 check_option(model, f"reviewer.{name}", annotation, given[name])
         made = cls(**given)
         if made.blocks is None and made != cls():
-            others = ", ".join(name for name in given if name != "blocks")
+            defaults = cls()._asdict().items()
+            others = ", ".join(name for name, default in defaults if getattr(made, name) != default)
             raise InputError(
                 f"{model}: reviewer has {others} but no blocks, expected reviewer.blocks of at least 1; "
                 "for a model without a reviewer leave out all of its options: reviewer = {}"

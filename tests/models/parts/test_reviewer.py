@@ -150,6 +150,7 @@ def test_without_a_reviewer_nothing_changes(rng):
             "reviewer.dropout is 1.0, expected a probab",
         ),
         ({"reviewer": {"steps": 3}}, ValueError, "reviewer has steps but no blocks"),
+        ({"reviewer": {"inter": True, "intra": False}}, ValueError, "reviewer has intra but no blocks"),
         ({"reviewer": {"block": 3}}, ValueError, "reviewer has block, expected blocks, steps"),
         ({"reviewer": 3}, TypeError, "reviewer is 3, expected a mapping"),
         ({"reviewer": REVIEWER, "attention": None}, ValueError, "reviewer.blocks is 2 and attention is None"),
