@@ -116,3 +116,13 @@ def test_without_lengths_nothing_is_frozen():
     packing = Packing.of("f", (3, 2), like=x)
     assert packing.frozen is None
     assert_same(packed(packing, x), x.transpose(1, 0, 2).reshape(6, 2))
+
+
+def test_packings_of_whole_sequences_share_no_array():
+    first, expected = (plan(3, 4, np.array([4, 4, 4])) for _ in range(2))
+    whole = [Packing.of("f", (3, 4), like=np.zeros(1)) for _ in range(2)]
+    for name in ("order", "source", "index", "final"):
+        getattr(whole[0], name)[...] = -1
+        for other in (whole[1], Packing.of("f", (3, 4), like=np.zeros(1)), first):
+            np.testing.assert_array_equal(getattr(other, name), getattr(expected, name))
+    np.testing.assert_array_equal(whole[1].steps.table, expected.steps.table)
