@@ -19,7 +19,7 @@ LAYOUTS = {
 }
 
 
-@pytest.fixture(params=[1, 3], ids=["one thread", "three threads"], autouse=True)
+@pytest.fixture(params=[1, 2, 3], ids="{} threads".format, autouse=True)
 def threads(request, monkeypatch):
     monkeypatch.setattr(kernel, "_threads", request.param)
     monkeypatch.setattr(arrays, "_PARALLEL_FROM", 10)

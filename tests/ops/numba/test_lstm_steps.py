@@ -75,16 +75,16 @@ def test_steps_of_a_chunk(prepack, dtype, normal):
         np.testing.assert_allclose(array, results[1][name], **TOLERANCE[dtype], err_msg=name)
 
 
-PARTS = ["one thread", "sequences", "weight"]
+PARTS = ["one thread", "sequences", "weight", "weight, two threads"]
 
 
 @pytest.fixture
 def shared(request, monkeypatch):
-    """A context in which three threads share the sequences or the weight, or one does all."""
+    """A context in which two or three threads share the sequences or the weight, or one does all."""
     if request.param == "one thread":
         return nullcontext()
-    monkeypatch.setattr(kernel, "_threads", 3)
-    monkeypatch.setattr(lstm_steps, "_SMALL", 0 if request.param == "weight" else 1 << 30)
+    monkeypatch.setattr(kernel, "_threads", 2 if "two" in request.param else 3)
+    monkeypatch.setattr(lstm_steps, "_SMALL", 0 if "weight" in request.param else 1 << 30)
     return always_parallel()
 
 
