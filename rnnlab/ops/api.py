@@ -230,67 +230,6 @@ class Primitives(Protocol):
     ) -> None:
         """Write da (n, 4H) and turn ``dc`` from the gradient of c_t into that of c_{t-1}."""
 
-    def lstm_steps_forward(
-        self,
-        gates: Array,
-        Wh: Array,
-        h: Array,
-        c: Array,
-        tanh_c: Array,
-        steps: Steps,
-        inputs: StepInputs | None = None,
-    ) -> None:
-        """The recurrence of an LSTM over consecutive steps of packed sequences.
-
-        Parameters
-        ----------
-        gates : (M, 4H)
-            x Wx + b of all packed rows. The rows of ``steps`` are overwritten with the activations i, f, o,
-            g.
-        Wh : (H, 4H)
-            From :meth:`prepacked`.
-        h, c : (N + M, H)
-            The states; those after each step are written.
-        tanh_c : (M, H)
-            Written.
-        steps : Steps
-            Consecutive steps of the batch.
-        inputs : StepInputs, optional
-            The factors from which x Wx + b of these steps is computed. Without them ``gates`` holds x Wx + b
-            already.
-        """
-
-    def lstm_steps_backward(
-        self,
-        dh: Array,
-        dstate: Array,
-        dcell: Array,
-        gates: Array,
-        c: Array,
-        tanh_c: Array,
-        da: Array,
-        to_h: Array,
-        steps: Steps,
-    ) -> None:
-        """Backward of :meth:`lstm_steps_forward`.
-
-        Parameters
-        ----------
-        dh : (m, H)
-            Gradient of the states after these steps, which have m packed rows.
-        dstate, dcell : (N, H)
-            Gradients of h and c from the steps after the last one. They are overwritten with the gradients of
-            the states before the first step.
-        gates, c, tanh_c
-            The arrays from the forward pass.
-        da : (m, 4H)
-            Gradient of x Wx + b, written.
-        to_h : (4H, H)
-            Wh^T from :meth:`prepacked`.
-        steps
-            As in the forward.
-        """
-
     def gru_gates_forward(self, gates: Array, prev_h: Array, reset_h: Array) -> None:
         """Activate z and r in ``gates`` (n, 3H); write reset_h = r prev_h, (n, H)."""
 
@@ -308,6 +247,91 @@ class Primitives(Protocol):
 
     def simplified_gru_backward(self, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
         """Write da (n, 2H); multiply ``dh`` by z: the direct part of dprev_h."""
+
+    # ------------------------------------------------------------ recurrence over the steps of a chunk
+    #
+    # The steps are consecutive ones of packed sequences (:class:`~rnnlab.ops.steps.Steps`), which have M
+    # packed rows in all, m of them in these steps. Weights come from ``prepacked``.
+    #
+    # Forward: ``gates`` (M, G) holds x Wx + b, or ``inputs`` the factors from which x Wx + b of these steps
+    # is computed. The rows of these steps are overwritten. ``h`` (N + M, H) are the states; those after each
+    # step are written. Other arrays (M, H) are written, too.
+    #
+    # Backward: ``dh`` (m, H) is the gradient of the states after these steps; it is undefined afterwards.
+    # ``dstate`` (N, H) is the gradient of h from the steps after the last one; it is overwritten with that of
+    # the states before the first step. ``da`` (m, G), the gradient of x Wx + b, is written. ``to_h`` is the
+    # transposed weight. The other arrays are those of the forward.
+
+    def rnn_steps_forward(
+        self, gates: Array, Wh: Array, h: Array, steps: Steps, inputs: StepInputs | None = None
+    ) -> None:
+        """The recurrence of a vanilla RNN; G = H."""
+
+    def rnn_steps_backward(
+        self, dh: Array, dstate: Array, h: Array, da: Array, to_h: Array, steps: Steps
+    ) -> None:
+        """Backward of :meth:`rnn_steps_forward`."""
+
+    def lstm_steps_forward(
+        self,
+        gates: Array,
+        Wh: Array,
+        h: Array,
+        c: Array,
+        tanh_c: Array,
+        steps: Steps,
+        inputs: StepInputs | None = None,
+    ) -> None:
+        """The recurrence of an LSTM; G = 4H. ``c`` (N + M, H) are further states, as ``h``."""
+
+    def lstm_steps_backward(
+        self,
+        dh: Array,
+        dstate: Array,
+        dcell: Array,
+        gates: Array,
+        c: Array,
+        tanh_c: Array,
+        da: Array,
+        to_h: Array,
+        steps: Steps,
+    ) -> None:
+        """Backward of :meth:`lstm_steps_forward`. ``dcell`` (N, H) is the gradient of c, as ``dstate``."""
+
+    def gru_steps_forward(
+        self,
+        gates: Array,
+        Wh_gates: Array,
+        Wh_candidate: Array,
+        h: Array,
+        reset_h: Array,
+        steps: Steps,
+        inputs: StepInputs | None = None,
+    ) -> None:
+        """The recurrence of a GRU; G = 3H. Its weights are (H, 2H) and (H, H); reset_h = r h_{t-1}."""
+
+    def gru_steps_backward(
+        self,
+        dh: Array,
+        dstate: Array,
+        gates: Array,
+        h: Array,
+        da: Array,
+        gates_to_h: Array,
+        candidate_to_h: Array,
+        steps: Steps,
+    ) -> None:
+        """Backward of :meth:`gru_steps_forward`."""
+
+    def simplified_gru_steps_forward(
+        self, gates: Array, Wh: Array, h: Array, steps: Steps, inputs: StepInputs | None = None
+    ) -> None:
+        """The recurrence of a simplified GRU; G = 2H."""
+
+    def simplified_gru_steps_backward(
+        self, dh: Array, dstate: Array, gates: Array, h: Array, da: Array, to_h: Array, steps: Steps
+    ) -> None:
+        """Backward of :meth:`simplified_gru_steps_forward`."""
 
     # ------------------------------------------------------------ recurrent steps with dropout and zoneout
 

@@ -28,6 +28,7 @@ from rnnlab.layers.recurrent.sequence import (
     run_backward,
     run_forward,
 )
+from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array, Params, State
 
 
@@ -108,7 +109,7 @@ class GRU(PrimitiveCell):
 
 
 class PreparedGRU:
-    """See :class:`~rnnlab.layers.recurrent.cell.PreparedCell`; ``saved`` is r h_{t-1}.
+    """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`; ``saved`` is r h_{t-1}.
 
     A step has two products, because the candidate's product needs the reset gate.
     """
@@ -152,6 +153,20 @@ class PreparedGRU:
         dWh, H = grads["Wh"], read.shape[1]
         self._of_gates.add_gradient(read, da[:, : 2 * H], dWh[:, : 2 * H])
         self._of_candidate.add_gradient(saved, da[:, 2 * H :], dWh[:, 2 * H :])
+
+    def chunk_forward(
+        self, inputs: StepInputs, gates: Array, states: State, saved: Array, steps: Steps
+    ) -> None:
+        """Consecutive steps at once."""
+        weights = self._of_gates.forward_weight, self._of_candidate.forward_weight
+        self._ops.gru_steps_forward(gates, *weights, *states, saved, steps, inputs)
+
+    def chunk_backward(
+        self, dh: Array, dstate: State, gates: Array, states: State, saved: Array, da: Array, steps: Steps
+    ) -> None:
+        """Backward of :meth:`chunk_forward`."""
+        weights = self._of_gates.backward_weight, self._of_candidate.backward_weight
+        self._ops.gru_steps_backward(dh, *dstate, gates, *states, da, *weights, steps)
 
 
 def gru_forward(

@@ -24,6 +24,7 @@ from rnnlab.layers.recurrent.sequence import (
     run_backward,
     run_forward,
 )
+from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array, Params, State
 
 
@@ -99,7 +100,7 @@ class RNN(PrimitiveCell):
 
 
 class PreparedRNN:
-    """See :class:`~rnnlab.layers.recurrent.cell.PreparedCell`; ``saved`` is h before zoneout."""
+    """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`; ``saved`` is h before zoneout."""
 
     def __init__(self, ops: Any, Wh: Array) -> None:
         self._ops, self._product = ops, RecurrentProduct(ops, Wh)
@@ -130,6 +131,18 @@ class PreparedRNN:
     def add_gradients(self, read: Array, saved: Array, da: Array, grads: Params) -> None:
         """dWh += sum_t h_{t-1}^T da_t."""
         self._product.add_gradient(read, da, grads["Wh"])
+
+    def chunk_forward(
+        self, inputs: StepInputs, gates: Array, states: State, saved: Array, steps: Steps
+    ) -> None:
+        """Consecutive steps at once."""
+        self._ops.rnn_steps_forward(gates, self._product.forward_weight, *states, steps, inputs)
+
+    def chunk_backward(
+        self, dh: Array, dstate: State, gates: Array, states: State, saved: Array, da: Array, steps: Steps
+    ) -> None:
+        """Backward of :meth:`chunk_forward`."""
+        self._ops.rnn_steps_backward(dh, *dstate, *states, da, self._product.backward_weight, steps)
 
 
 def rnn_forward(

@@ -347,7 +347,7 @@ def recurrent_backward(
     whole_dh : (N, T, H), optional
         Overwritten with the total gradient of the loss with respect to each h_t: ``dh``, what comes back
         from later steps, and ``dfinal``. Zero in padding: the last real state gets the gradients of its
-        copies there. An LSTM then runs step by step, so that results may differ by rounding.
+        copies there. The cell then runs step by step, so that results may differ by rounding.
 
     Returns
     -------

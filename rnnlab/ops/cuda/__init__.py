@@ -60,10 +60,6 @@ from rnnlab.ops.cuda.cells import (
 from rnnlab.ops.cuda.embedding import (
     embedding_gradient,
 )
-from rnnlab.ops.cuda.lstm_steps import (
-    lstm_steps_backward,
-    lstm_steps_forward,
-)
 from rnnlab.ops.cuda.margin import (
     max_pool,
     max_pool_gradient,
@@ -105,6 +101,16 @@ from rnnlab.ops.cuda.scores import (
     softmax_cross_entropy,
     top,
 )
+from rnnlab.ops.cuda.steps import (
+    gru_steps_backward,
+    gru_steps_forward,
+    lstm_steps_backward,
+    lstm_steps_forward,
+    rnn_steps_backward,
+    rnn_steps_forward,
+    simplified_gru_steps_backward,
+    simplified_gru_steps_forward,
+)
 
 __all__ = [
     "CHUNK",
@@ -143,6 +149,8 @@ __all__ = [
     "gru_candidate_regularised_forward",
     "gru_gates_backward",
     "gru_gates_forward",
+    "gru_steps_backward",
+    "gru_steps_forward",
     "indices",
     "log_softmax",
     "lstm_backward",
@@ -168,6 +176,8 @@ __all__ = [
     "rnn_forward",
     "rnn_regularised_backward",
     "rnn_regularised_forward",
+    "rnn_steps_backward",
+    "rnn_steps_forward",
     "scalar",
     "sgd",
     "sigmoid",
@@ -175,6 +185,8 @@ __all__ = [
     "simplified_gru_forward",
     "simplified_gru_regularised_backward",
     "simplified_gru_regularised_forward",
+    "simplified_gru_steps_backward",
+    "simplified_gru_steps_forward",
     "softmax_cross_entropy",
     "sum_of_squares",
     "take",

@@ -96,6 +96,14 @@ from rnnlab.ops.numba.scores import (
     softmax_cross_entropy,
     top,
 )
+from rnnlab.ops.numba.steps import (
+    gru_steps_backward,
+    gru_steps_forward,
+    rnn_steps_backward,
+    rnn_steps_forward,
+    simplified_gru_steps_backward,
+    simplified_gru_steps_forward,
+)
 from rnnlab.ops.numpy.activation import (
     sigmoid,
     tanh,
@@ -157,6 +165,8 @@ __all__ = [
     "gru_candidate_regularised_forward",
     "gru_gates_backward",
     "gru_gates_forward",
+    "gru_steps_backward",
+    "gru_steps_forward",
     "indices",
     "log_softmax",
     "lstm_backward",
@@ -182,6 +192,8 @@ __all__ = [
     "rnn_forward",
     "rnn_regularised_backward",
     "rnn_regularised_forward",
+    "rnn_steps_backward",
+    "rnn_steps_forward",
     "scalar",
     "sgd",
     "sigmoid",
@@ -189,6 +201,8 @@ __all__ = [
     "simplified_gru_forward",
     "simplified_gru_regularised_backward",
     "simplified_gru_regularised_forward",
+    "simplified_gru_steps_backward",
+    "simplified_gru_steps_forward",
     "softmax_cross_entropy",
     "sum_of_squares",
     "take",

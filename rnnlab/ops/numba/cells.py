@@ -18,20 +18,15 @@ _UNITS = 1 << 15  # hidden units for which a step takes some 50 microseconds, wo
 def rnn_forward(part, parts, a, h):
     """h = tanh(a)."""
     for row in share(a.shape[0], part, parts):
-        a_, h_ = a[row], h[row]
-        for j in range(h_.size):
-            h_[j] = tanh(a_[j])
+        rnn_row(a[row], h[row])
 
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
 def rnn_backward(part, parts, dh, h, da):
     """da = dh (1 - h^2)."""
-    one = h.dtype.type(1)
     for row in share(h.shape[0], part, parts):
-        dh_, h_, da_ = dh[row], h[row], da[row]
-        for j in range(h_.size):
-            da_[j] = dh_[j] * (one - h_[j] * h_[j])
+        rnn_backward_row(dh[row], h[row], da[row])
 
 
 @primitive
@@ -86,23 +81,16 @@ def lstm_dropped_backward(part, parts, dh, dc, gates, mask, prev_c, tanh_c, da):
 @kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
 def gru_gates_forward(part, parts, gates, prev_h, reset_h):
     """z, r = sigmoid(a); reset_h = r prev_h."""
-    H = prev_h.shape[1]
     for row in share(prev_h.shape[0], part, parts):
-        sigmoid_row(gates[row, : 2 * H])
-        r, prev_h_, reset_h_ = gates[row, H : 2 * H], prev_h[row], reset_h[row]
-        for j in range(H):
-            reset_h_[j] = r[j] * prev_h_[j]
+        gru_gates_row(gates[row], prev_h[row], reset_h[row])
 
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
 def gru_candidate_forward(part, parts, gates, prev_h, h):
     """g = tanh(a); h = (1 - z) g + z prev_h."""
-    H = prev_h.shape[1]
     for row in share(prev_h.shape[0], part, parts):
-        z, g = gates[row, :H], gates[row, 2 * H :]
-        tanh_row(g)
-        _interpolate(z, g, prev_h[row], h[row])
+        gru_candidate_row(gates[row], prev_h[row], h[row])
 
 
 @primitive
@@ -120,10 +108,8 @@ def gru_candidate_dropped_forward(part, parts, gates, mask, prev_h, h):
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def gru_candidate_backward(part, parts, dh, gates, prev_h, da):
     """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
-    H = prev_h.shape[1]
     for row in share(prev_h.shape[0], part, parts):
-        z, g = gates[row, :H], gates[row, 2 * H :]
-        _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, 2 * H :])
+        gru_candidate_backward_row(dh[row], gates[row], prev_h[row], da[row])
 
 
 @primitive
@@ -140,26 +126,16 @@ def gru_candidate_dropped_backward(part, parts, dh, gates, mask, prev_h, da):
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def gru_gates_backward(part, parts, dreset_h, dh, gates, prev_h, da):
     """da_r = dreset_h prev_h r (1 - r); dh += dreset_h r."""
-    H, one = prev_h.shape[1], prev_h.dtype.type(1)
     for row in share(prev_h.shape[0], part, parts):
-        r, dr = gates[row, H : 2 * H], da[row, H : 2 * H]
-        dreset_h_, dh_, prev_h_ = dreset_h[row], dh[row], prev_h[row]
-        for j in range(H):
-            dr[j] = dreset_h_[j] * prev_h_[j] * r[j] * (one - r[j])
-        for j in range(H):
-            dh_[j] += dreset_h_[j] * r[j]
+        gru_gates_backward_row(dreset_h[row], dh[row], gates[row], prev_h[row], da[row])
 
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=2 * _UNITS)
 def simplified_gru_forward(part, parts, gates, prev_h, h):
     """z = sigmoid(a); g = tanh(a); h = (1 - z) g + z prev_h."""
-    H = prev_h.shape[1]
     for row in share(prev_h.shape[0], part, parts):
-        z, g = gates[row, :H], gates[row, H:]
-        sigmoid_row(z)
-        tanh_row(g)
-        _interpolate(z, g, prev_h[row], h[row])
+        simplified_gru_row(gates[row], prev_h[row], h[row])
 
 
 @primitive
@@ -178,10 +154,8 @@ def simplified_gru_dropped_forward(part, parts, gates, mask, prev_h, h):
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def simplified_gru_backward(part, parts, dh, gates, prev_h, da):
     """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
-    H = prev_h.shape[1]
     for row in share(prev_h.shape[0], part, parts):
-        z, g = gates[row, :H], gates[row, H:]
-        _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, H:])
+        simplified_gru_backward_row(dh[row], gates[row], prev_h[row], da[row])
 
 
 @primitive
@@ -207,6 +181,25 @@ def sigmoid_row(a):
 def tanh_row(a):
     for j in range(a.size):
         a[j] = tanh(a[j])
+
+
+@inlined
+def rnn_row(a, h):
+    for j in range(h.size):
+        h[j] = tanh(a[j])
+
+
+@inlined
+def rnn_backward_row(dh, h, da):
+    one = h.dtype.type(1)
+    for j in range(h.size):
+        da[j] = dh[j] * (one - h[j] * h[j])
+
+
+@inlined
+def add_row(x, out):
+    for j in range(out.size):
+        out[j] += x[j]
 
 
 @inlined
@@ -250,6 +243,52 @@ def lstm_backward_row(dh, dc, gates, prev_c, tanh_c, da):
         dg[j] = dc[j] * i[j] * (one - g[j] * g[j])
     for j in range(H):
         dc[j] *= f[j]
+
+
+@inlined
+def gru_gates_row(gates, prev_h, reset_h):
+    H = prev_h.size
+    sigmoid_row(gates[: 2 * H])
+    _multiply(gates[H : 2 * H], prev_h, reset_h)
+
+
+@inlined
+def gru_candidate_row(gates, prev_h, h):
+    H = prev_h.size
+    z, g = gates[:H], gates[2 * H :]
+    tanh_row(g)
+    _interpolate(z, g, prev_h, h)
+
+
+@inlined
+def gru_candidate_backward_row(dh, gates, prev_h, da):
+    H = prev_h.size
+    _interpolate_backward(dh, gates[:H], gates[2 * H :], prev_h, da[:H], da[2 * H :])
+
+
+@inlined
+def gru_gates_backward_row(dreset_h, dh, gates, prev_h, da):
+    H, one = prev_h.size, prev_h.dtype.type(1)
+    r, dr = gates[H : 2 * H], da[H : 2 * H]
+    for j in range(H):
+        dr[j] = dreset_h[j] * prev_h[j] * r[j] * (one - r[j])
+    for j in range(H):
+        dh[j] += dreset_h[j] * r[j]
+
+
+@inlined
+def simplified_gru_row(gates, prev_h, h):
+    H = prev_h.size
+    z, g = gates[:H], gates[H:]
+    sigmoid_row(z)
+    tanh_row(g)
+    _interpolate(z, g, prev_h, h)
+
+
+@inlined
+def simplified_gru_backward_row(dh, gates, prev_h, da):
+    H = prev_h.size
+    _interpolate_backward(dh, gates[:H], gates[H:], prev_h, da[:H], da[H:])
 
 
 @inlined

@@ -7,27 +7,26 @@ their caches holds a part of it; the threads then wait for each other twice per 
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.ops.lstm_steps import lstm_step_by_step
-from rnnlab.ops.numba import bfloat16, cells, products
+from rnnlab.ops.numba import bfloat16, cells, memory, products
 from rnnlab.ops.numba.bfloat16 import RoundedPanels, begin_tiles, end_tiles, pairs_by_panels, round_rows
-from rnnlab.ops.numba.cells import lstm_backward_row, lstm_state_row, sigmoid_row, tanh_row
+from rnnlab.ops.numba.cells import add_row, lstm_backward_row, lstm_state_row, sigmoid_row, tanh_row
+from rnnlab.ops.numba.chunks import are_inside, edges, is_weight, number_of, shared
 from rnnlab.ops.numba.gemm import Panels, rows_by_panels
-from rnnlab.ops.numba.kernel import Kernel, RefusedError, inlined, kernel, phase, shared_by
+from rnnlab.ops.numba.kernel import Kernel, RefusedError, inlined, kernel, phase
 from rnnlab.ops.numba.parallel import in_parts, share
 from rnnlab.ops.numba.products import NARROW
 from rnnlab.ops.numba.registers import ROWS
+from rnnlab.ops.step_by_step import step_by_step
 from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array
 
 __all__ = ["lstm_steps_backward", "lstm_steps_forward"]
-_SMALL = 1 << 20  # bytes of a weight that fits into the second-level cache together with a step's other data
 
-_forward_by_steps, _backward_by_steps = lstm_step_by_step(products, cells)
+_by_steps = step_by_step(memory, products, cells)
 
 
 def lstm_steps_forward(
@@ -39,15 +38,15 @@ def lstm_steps_forward(
     steps: Steps,
     inputs: StepInputs | None = None,
 ) -> None:
-    arrays, (states, H) = [gates, h, c, tanh_c], h.shape
-    fit = _is_weight(Wh, (H, 4 * H), gates.dtype) and _are_inside(steps, len(gates), states)
+    arrays, H = [gates, h, c, tanh_c], h.shape[1]
+    fit = is_weight(Wh, (H, 4 * H), gates.dtype) and are_inside(steps, states=h, rows=gates)
     if fit and inputs is not None:
         if _run_narrow(inputs, arrays, Wh, steps):
             return
         products.affine_into(*inputs, gates[steps.rows])
         inputs = None
     if not fit or not _run(_FORWARD, arrays, Wh, steps):
-        _forward_by_steps(gates, Wh, h, c, tanh_c, steps, inputs)
+        _by_steps.lstm_steps_forward(gates, Wh, h, c, tanh_c, steps, inputs)
 
 
 def lstm_steps_backward(
@@ -61,29 +60,11 @@ def lstm_steps_backward(
     to_h: Array,
     steps: Steps,
 ) -> None:
-    arrays, (states, H) = [dh, dstate, dcell, gates, c, tanh_c, da], c.shape
-    fit = _is_weight(to_h, (4 * H, H), gates.dtype) and _are_inside(steps, len(gates), states)
-    if fit:
-        fit = _number(steps.rows) <= len(dh) and steps.table[0, 3] <= len(dstate)
+    arrays, H = [dh, dstate, dcell, gates, c, tanh_c, da], c.shape[1]
+    fit = is_weight(to_h, (4 * H, H), gates.dtype)
+    fit = fit and are_inside(steps, states=c, rows=gates, own=dh, first=dstate)
     if not fit or not _run(_BACKWARD, arrays, to_h, steps):
-        _backward_by_steps(*arrays, to_h, steps)
-
-
-def _is_weight(weight: Any, shape: tuple[int, int], dtype: np.dtype) -> bool:
-    """Whether the weight is in panels and has this shape and dtype."""
-    return isinstance(weight, Panels) and weight.shape == shape and weight.dtype == dtype
-
-
-def _are_inside(steps: Steps, rows: int, states: int) -> bool:
-    """Whether there are steps, and all their rows and states exist."""
-    if not isinstance(steps, Steps) or not steps:
-        return False
-    _, _, after, count = steps.table[-1]
-    return steps.rows.stop <= rows and after + count <= states
-
-
-def _number(rows: slice) -> int:
-    return rows.stop - rows.start
+        _by_steps.lstm_steps_backward(*arrays, to_h, steps)
 
 
 class _Kernels(NamedTuple):
@@ -93,26 +74,19 @@ class _Kernels(NamedTuple):
     weight: tuple[Kernel, Kernel]
 
 
-def _shared(weight: Panels, steps: Steps) -> tuple[int, bool]:
-    """The number of parts, and whether the sequences rather than the weight are divided among them."""
-    multiplications, small = _number(steps.rows) * prod(weight.shape), weight.panels.nbytes <= _SMALL
-    parts = shared_by(multiplications if small else multiplications // len(steps), weight.parallel_from)
-    return parts, small or parts == 1
-
-
 def _run_narrow(inputs: StepInputs, arrays: list[Array], weight: Panels, steps: Steps) -> bool:
     """Run all steps of a narrow input in one kernel; false if there is none for these arrays."""
-    (x, Wx, b), (parts, by_sequences) = inputs, _shared(weight, steps)
+    (x, Wx, b), (parts, by_sequences) = inputs, shared([weight], steps)
     if not by_sequences or isinstance(weight, RoundedPanels) or x.ndim != 2:
         return False
     shape = x.shape[1], weight.shape[1]
-    if shape[0] > NARROW or not _is_weight(Wx, shape, weight.dtype) or isinstance(Wx, RoundedPanels):
+    if shape[0] > NARROW or not is_weight(Wx, shape, weight.dtype) or isinstance(Wx, RoundedPanels):
         return False
-    if len(x) != _number(steps.rows) or b.shape != shape[1:]:
+    if len(x) != number_of(steps) or b.shape != shape[1:]:
         return False
-    edges = _edges(steps.table[:, 3], parts)
+    given = *arrays, weight.panels, x, Wx.panels, b[None], steps.table, edges(steps.table[:, 3], parts)
     try:
-        _lstm_narrow_forward.run(parts, *arrays, weight.panels, x, Wx.panels, b[None], steps.table, edges)
+        _lstm_narrow_forward.run(parts, *given)
     except RefusedError:
         return False
     return True
@@ -120,28 +94,19 @@ def _run_narrow(inputs: StepInputs, arrays: list[Array], weight: Panels, steps: 
 
 def _run(kernels: _Kernels, arrays: list[Array], weight: Panels, steps: Steps) -> bool:
     """Run all steps by the kernel for this weight; false if the arrays have another layout."""
-    table, (parts, by_sequences) = steps.table, _shared(weight, steps)
+    table, (parts, by_sequences) = steps.table, shared([weight], steps)
     run = (kernels.sequences if by_sequences else kernels.weight)[isinstance(weight, RoundedPanels)].run
     given: list[Any] = [*arrays, weight.panels]
     if isinstance(weight, RoundedPanels):
         given.append(weight.scratch(int(table[0, 3]), parts if by_sequences else 1))
     try:
         if by_sequences:
-            run(parts, *given, table, _edges(table[:, 3], parts))
+            run(parts, *given, table, edges(table[:, 3], parts))
         else:
             run(parts, *given, table)
     except RefusedError:
         return False
     return True
-
-
-def _edges(counts: Array, parts: int) -> Array:
-    """The first row of each part, and the number of rows. Parts have about the same total number of steps."""
-    if counts[0] == counts[-1]:
-        return np.arange(parts + 1) * counts[0] // parts
-    alive = np.searchsorted(-counts, -np.arange(counts[0]), side="left")  # number of steps of each row
-    done = np.concatenate([[0], np.cumsum(alive)])
-    return np.searchsorted(done, done[-1] * np.arange(parts + 1) / parts).astype(np.int64)
 
 
 # ---------------------------------------------------------------- kernels
@@ -376,7 +341,5 @@ def _forward_step(table, t, top, bottom, gates, h, c, tanh_c):
 def _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da):
     row, before, here = table[t, 0], table[t, 1], table[t, 0] - table[0, 0]
     for i in range(top, bottom):
-        dh_, dstate_ = dh[here + i], dstate[i]
-        for j in range(dstate_.size):
-            dstate_[j] += dh_[j]
-        lstm_backward_row(dstate_, dcell[i], gates[row + i], c[before + i], tanh_c[row + i], da[here + i])
+        add_row(dh[here + i], dstate[i])
+        lstm_backward_row(dstate[i], dcell[i], gates[row + i], c[before + i], tanh_c[row + i], da[here + i])

@@ -47,10 +47,6 @@ from rnnlab.ops.numpy.cells import (
 from rnnlab.ops.numpy.embedding import (
     embedding_gradient,
 )
-from rnnlab.ops.numpy.lstm_steps import (
-    lstm_steps_backward,
-    lstm_steps_forward,
-)
 from rnnlab.ops.numpy.margin import (
     max_pool,
     max_pool_gradient,
@@ -102,6 +98,16 @@ from rnnlab.ops.numpy.scores import (
     softmax_cross_entropy,
     top,
 )
+from rnnlab.ops.numpy.steps import (
+    gru_steps_backward,
+    gru_steps_forward,
+    lstm_steps_backward,
+    lstm_steps_forward,
+    rnn_steps_backward,
+    rnn_steps_forward,
+    simplified_gru_steps_backward,
+    simplified_gru_steps_forward,
+)
 
 __all__ = [
     "CHUNK",
@@ -140,6 +146,8 @@ __all__ = [
     "gru_candidate_regularised_forward",
     "gru_gates_backward",
     "gru_gates_forward",
+    "gru_steps_backward",
+    "gru_steps_forward",
     "indices",
     "log_softmax",
     "lstm_backward",
@@ -165,6 +173,8 @@ __all__ = [
     "rnn_forward",
     "rnn_regularised_backward",
     "rnn_regularised_forward",
+    "rnn_steps_backward",
+    "rnn_steps_forward",
     "scalar",
     "sgd",
     "sigmoid",
@@ -172,6 +182,8 @@ __all__ = [
     "simplified_gru_forward",
     "simplified_gru_regularised_backward",
     "simplified_gru_regularised_forward",
+    "simplified_gru_steps_backward",
+    "simplified_gru_steps_forward",
     "softmax_cross_entropy",
     "sum_of_squares",
     "take",

@@ -6,8 +6,8 @@ import inspect
 from types import ModuleType, SimpleNamespace
 
 from rnnlab.ops import numpy as numpy_ops
-from rnnlab.ops.lstm_steps import lstm_step_by_step
-from rnnlab.ops.numpy import cells, masks, products
+from rnnlab.ops.numpy import arrays, cells, masks, products
+from rnnlab.ops.step_by_step import step_by_step
 from rnnlab.ops.step_masks import regularised_steps
 
 
@@ -16,8 +16,7 @@ def primitives() -> SimpleNamespace:
     of_cells, of_masks, of_products = map(_unwrapped, (cells, masks, products))
     all_of_them = _unwrapped(numpy_ops)
     vars(all_of_them).update(regularised_steps(of_cells, of_masks)._asdict())
-    steps = lstm_step_by_step(of_products, of_cells)
-    all_of_them.lstm_steps_forward, all_of_them.lstm_steps_backward = steps
+    vars(all_of_them).update(step_by_step(arrays, of_products, of_cells)._asdict())
     return all_of_them
 
 

@@ -20,14 +20,16 @@ import numpy as np
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.arguments import PRIMITIVES
-from rnnlab.ops.numba import bfloat16, kernel, lstm_steps, products
+from rnnlab.ops.numba import bfloat16, cells, chunks, kernel, memory, products
 from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
 from rnnlab.ops.precision import products_in
+from rnnlab.ops.step_by_step import step_by_step
 
 from ..cases import GATES, SCRATCH, named, run_regularised, step_masks
+from ..chunk_cases import CELLS, Chunk, steps_of
 from ..declared import call, made
-from .test_lstm_steps import AT_ONCE, ONE_BY_ONE, Chunk
 
+SMALL = chunks.SMALL
 PRODUCTS = [
     (600, 700, 900), (601, 5, 33), (3, 700, 40), (40, 700, 3), (1, 999, 990), (257, 1100, 97), (4, 600, 9),
 ]  # fmt: skip
@@ -75,18 +77,19 @@ def check_rounded_products() -> None:
             check_products(np.float32, rounded_to_bfloat16)
 
 
-def check_lstm_steps() -> None:
-    """All steps of an LSTM by one kernel beside steps one by one, in each precision."""
-    chunk = Chunk((45, 45, 33, 17, 3), 40, np.float32, np.random.default_rng(0), earlier=1)
-    for matmul, small in pairs(("float32", "bfloat16"), (lstm_steps._SMALL, 0)):
+def check_steps(cell: str) -> None:
+    """All steps of a cell by one kernel beside steps one by one, in each precision."""
+    chunk = Chunk(cell, (45, 45, 33, 17, 3), 40, np.float32, np.random.default_rng(0), earlier=1)
+    ways = [steps_of(ops, cell) for ops in (numba_ops, step_by_step(memory, products, cells))]
+    for matmul, small in pairs(("float32", "bfloat16"), (SMALL, 0)):
         if matmul == "bfloat16" and bfloat16.missing():
             continue
-        lstm_steps._SMALL = small
+        chunks.SMALL = small
         for narrow in (False, True):
             with products_in(matmul):
-                found, expected = (chunk.run(*way, narrow=narrow) for way in (AT_ONCE, ONE_BY_ONE))
+                found, expected = (chunk.run(*way, products.prepacked, narrow=narrow) for way in ways)
             for name, array in found.items():
-                what = f"{matmul} steps, narrow: {narrow}: {name}"
+                what = f"{cell}, {matmul} steps, narrow: {narrow}: {name}"
                 print_checksum(what, array)
                 error = abs(array - expected[name]).max()
                 assert error < (1e-5 if matmul == "float32" else 0.02), f"{what}: {error}"
@@ -159,6 +162,7 @@ if __name__ == "__main__":
         check_rounded_products()
         if sys.argv[1:] != ["products"]:
             check_primitives(np.float32)
-            check_lstm_steps()
+            for cell in CELLS:
+                check_steps(cell)
             left = [each.function.__name__ for each in kernel._KERNELS if each.dtypes and each not in SHARED]
             assert serial or kernel.threads() == 1 or not left, left

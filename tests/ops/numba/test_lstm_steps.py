@@ -10,69 +10,35 @@ pytest.importorskip("threadpoolctl")
 
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
-from rnnlab.ops.lstm_steps import lstm_step_by_step
-from rnnlab.ops.numba import bfloat16, cells, kernel, lstm_steps, products
+from rnnlab.ops.numba import bfloat16, cells, chunks, kernel, lstm_steps, memory, products
 from rnnlab.ops.numba.kernel import always_parallel
 from rnnlab.ops.precision import products_in
+from rnnlab.ops.step_by_step import step_by_step
 from rnnlab.ops.steps import StepInputs, Steps
 
 from ..cases import TOLERANCE
-from ..test_lstm_steps import STEPS, H, M, N, run
+from ..chunk_cases import RAGGED, Chunk, noted, steps_of
 from .compare import every_dtype, strided
 from .test_bfloat16 import run as run_without
 
-ONE_BY_ONE = lstm_step_by_step(products, cells)
-AT_ONCE = lstm_steps.lstm_steps_forward, lstm_steps.lstm_steps_backward
-RAGGED = {
-    "one row": (1, 1, 1),
-    "one step": (9,),
-    "equal": (50,) * 4,
-    "ragged": (45, 45, 33, 32, 31, 17, 16, 3, 1),
-}
+BY_STEPS = step_by_step(memory, products, cells)
+ONE_BY_ONE, AT_ONCE = steps_of(BY_STEPS, "lstm"), steps_of(lstm_steps, "lstm")
 
 
-class Chunk:
-    """Arrays of a chunk of steps; the first of the sequences' steps may have been in an earlier one."""
-
-    def __init__(self, alive, units, dtype, rng, earlier=0, width=3):
-        self.alive, self.steps, self.earlier = alive, Steps(alive[0], alive), earlier
-        N, M = alive[0], sum(alive)
-
-        def normal(*shape):
-            return rng.standard_normal(shape).astype(dtype)
-
-        self.Wh = (units**-0.5 * normal(units, 4 * units)).astype(dtype)
-        self.gates, self.tanh_c, self.dh = normal(M, 4 * units), normal(M, units), normal(M, units)
-        self.h, self.c = normal(N + M, units), normal(N + M, units)
-        self.dstate, self.dcell, self.da = normal(N, units), normal(N, units), normal(M, 4 * units)
-        self.x, self.Wx, self.b = normal(M, width), normal(width, 4 * units), normal(4 * units)
-
-    def run(self, forward, backward, view=np.copy, narrow=False):
-        """What both write; the backward has the last steps alone, and of a narrow input the forward too."""
-        gates, h, c, tanh_c = map(view, (self.gates, self.h, self.c, self.tanh_c))
-        later, given = self.steps[self.earlier :], ()
-        if narrow:
-            given = (StepInputs(view(self.x[later.rows]), products.prepacked(self.Wx), self.b),)
-        forward(gates, products.prepacked(self.Wh), h, c, tanh_c, later if narrow else self.steps, *given)
-        m = sum(self.alive[self.earlier :])
-        dh, da, dstate, dcell = map(view, (self.dh[:m], self.da[:m], self.dstate, self.dcell))
-        backward(dh, dstate, dcell, gates, c, tanh_c, da, products.prepacked(self.Wh.T), later)
-        return {"gates": gates, "h": h, "c": c, "tanh_c": tanh_c, "dstate": dstate, "dcell": dcell, "da": da}
+def a_chunk(*given, **options):
+    return Chunk("lstm", *given, **options)
 
 
 @every_dtype
 @pytest.mark.parametrize("prepack", [False, True], ids=["weight", "prepacked"])
-def test_steps_of_a_chunk(prepack, dtype, normal):
-    x, Wh, h0, c0, dh = normal(M, 4 * H), normal(H, 4 * H), normal(N, H), normal(N, H), normal(M, H)
-    results = []
-    for ops in (numba_ops, numpy_ops):
-        forward, backward = (ops.prepacked(w) if prepack else w for w in (Wh, Wh.T))
-        gates, h, c, tanh_c = run(ops.lstm_steps_forward, x, forward, h0, c0)
-        dstate, dcell, da = np.zeros((N, H), dtype), np.zeros((N, H), dtype), np.empty((M, 4 * H), dtype)
-        ops.lstm_steps_backward(dh, dstate, dcell, gates, c, tanh_c, da, backward, STEPS)
-        results.append({"h": h, "c": c, "dstate": dstate, "dcell": dcell, "da": da})
-    for name, array in results[0].items():
-        np.testing.assert_allclose(array, results[1][name], **TOLERANCE[dtype], err_msg=name)
+def test_steps_of_a_chunk(prepack, dtype, rng):
+    chunk = a_chunk((4, 2, 1), 3, dtype, rng)
+    found, expected = (
+        chunk.run(*steps_of(ops, "lstm"), ops.prepacked if prepack else np.asarray)
+        for ops in (numba_ops, numpy_ops)
+    )
+    for name, array in found.items():
+        np.testing.assert_allclose(array, expected[name], **TOLERANCE[dtype], err_msg=name)
 
 
 PARTS = ["one thread", "sequences", "weight", "weight, two threads"]
@@ -84,15 +50,14 @@ def shared(request, monkeypatch):
     if request.param == "one thread":
         return nullcontext()
     monkeypatch.setattr(kernel, "_threads", 2 if "two" in request.param else 3)
-    monkeypatch.setattr(lstm_steps, "_SMALL", 0 if "weight" in request.param else 1 << 30)
+    monkeypatch.setattr(chunks, "SMALL", 0 if "weight" in request.param else 1 << 30)
     return always_parallel()
 
 
 @pytest.fixture
 def only_at_once(monkeypatch):
     """Steps one by one are an error."""
-    for name in ("_forward_by_steps", "_backward_by_steps"):
-        monkeypatch.setattr(lstm_steps, name, None)
+    monkeypatch.setattr(lstm_steps, "_by_steps", None)
 
 
 @pytest.mark.slow
@@ -102,10 +67,10 @@ def only_at_once(monkeypatch):
 @pytest.mark.parametrize("shared", PARTS, indirect=True)
 @pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
 def test_all_steps_at_once_are_those_one_by_one(alive, shared, units, dtype, rng):
-    chunk = Chunk(alive, units, dtype, rng, earlier=len(alive) // 3)
-    expected = chunk.run(*ONE_BY_ONE)
+    chunk = a_chunk(alive, units, dtype, rng, earlier=len(alive) // 3)
+    expected = chunk.run(*ONE_BY_ONE, products.prepacked)
     with shared:
-        found = chunk.run(*AT_ONCE)
+        found = chunk.run(*AT_ONCE, products.prepacked)
     for name, array in found.items():
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=10 * np.finfo(dtype).eps, err_msg=name)
 
@@ -116,13 +81,13 @@ def test_all_steps_at_once_are_those_one_by_one(alive, shared, units, dtype, rng
 @pytest.mark.parametrize("shared", PARTS, indirect=True)
 @pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
 def test_inputs_of_all_steps(alive, shared, width, dtype, rng, monkeypatch):
-    chunk, runs = Chunk(alive, 40, dtype, rng, earlier=len(alive) // 3, width=width), []
+    chunk, runs = a_chunk(alive, 40, dtype, rng, earlier=len(alive) // 3, width=width), []
     narrow = lstm_steps._run_narrow
     monkeypatch.setattr(lstm_steps, "_run_narrow", lambda *given: runs.append(narrow(*given)) or runs[-1])
-    expected = chunk.run(*ONE_BY_ONE, narrow=True)
+    expected = chunk.run(*ONE_BY_ONE, products.prepacked, narrow=True)
     with shared:
-        found = chunk.run(*AT_ONCE, narrow=True)
-        assert runs == [width <= products.NARROW and lstm_steps._SMALL > 0]
+        found = chunk.run(*AT_ONCE, products.prepacked, narrow=True)
+        assert runs == [width <= products.NARROW and chunks.SMALL > 0]
     for name, array in found.items():
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=20 * np.finfo(dtype).eps, err_msg=name)
 
@@ -141,7 +106,7 @@ def test_inputs_of_all_steps(alive, shared, width, dtype, rng, monkeypatch):
     ids=["rows of x", "axes of x", "columns of x", "dtype of x", "columns of Wx", "b", "dtype of b"],
 )
 def test_inputs_that_do_not_fit(change, rng):
-    chunk = Chunk((5, 5, 4), 40, np.float64, rng)
+    chunk = a_chunk((5, 5, 4), 40, np.float64, rng)
     inputs = change(StepInputs(chunk.x, products.prepacked(chunk.Wx), chunk.b))
     before = chunk.gates.copy()
     with pytest.raises((ValueError, TypeError), match="affine_into|_lstm_narrow_forward"):
@@ -157,13 +122,13 @@ def test_inputs_that_do_not_fit(change, rng):
 @pytest.mark.parametrize("shared", PARTS, indirect=True)
 @pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
 def test_all_steps_at_once_in_bfloat16(alive, shared, units, rng):
-    chunk = Chunk(alive, units, np.float32, rng, earlier=len(alive) // 3)
+    chunk = a_chunk(alive, units, np.float32, rng, earlier=len(alive) // 3)
     with products_in("float32"):
-        exact = chunk.run(*ONE_BY_ONE)
+        exact = chunk.run(*ONE_BY_ONE, products.prepacked)
     with products_in("bfloat16"):
-        expected = chunk.run(*ONE_BY_ONE)
+        expected = chunk.run(*ONE_BY_ONE, products.prepacked)
         with shared:
-            found = chunk.run(*AT_ONCE)
+            found = chunk.run(*AT_ONCE, products.prepacked)
     for name, array in found.items():
         # a sum in another order may be rounded to the other neighbour in bfloat16 at the next step
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=0.01, err_msg=name)
@@ -175,20 +140,18 @@ def test_all_steps_at_once_in_bfloat16(alive, shared, units, rng):
 @pytest.mark.usefixtures("lenient")
 @pytest.mark.parametrize("change", ["layout", "weight", "no steps"])
 def test_steps_that_one_kernel_cannot_run(change, rng, monkeypatch):
-    chunk, view = Chunk((5, 4, 4), 40, np.float64, rng), np.copy
+    chunk, view = a_chunk((5, 4, 4), 40, np.float64, rng), np.copy
     calls = []
-    for name in ("_forward_by_steps", "_backward_by_steps"):
-        by_steps = getattr(lstm_steps, name)
-        monkeypatch.setattr(lstm_steps, name, lambda *given, by=by_steps: (calls.append(1), by(*given)))
+    monkeypatch.setattr(lstm_steps, "_by_steps", noted(BY_STEPS, calls))
     if change == "layout":
         view = strided
     elif change == "weight":
         monkeypatch.setattr(products, "prepacked", lambda w: w)
     else:
         chunk.steps = chunk.steps[:0]
-    found = chunk.run(*AT_ONCE, view=view)
+    found = chunk.run(*AT_ONCE, products.prepacked, view=view)
     assert len(calls) == 2
-    for name, array in chunk.run(*ONE_BY_ONE).items():
+    for name, array in chunk.run(*ONE_BY_ONE, products.prepacked).items():
         np.testing.assert_allclose(found[name], array, rtol=1e-12, err_msg=name)
 
 
@@ -218,7 +181,7 @@ def test_steps_that_one_kernel_cannot_run(change, rng, monkeypatch):
     ],
 )
 def test_arguments_that_do_not_fit(change, rng):
-    chunk = Chunk((5, 5, 4), 40, np.float64, rng)
+    chunk = a_chunk((5, 5, 4), 40, np.float64, rng)
     given = {name: getattr(chunk, name).copy() for name in ("gates", "Wh", "h", "c", "tanh_c")}
     given = change(given | {"steps": chunk.steps})
     with pytest.raises((ValueError, TypeError), match=r"lstm_(steps_)?forward|matmul_add"):
@@ -233,15 +196,15 @@ def test_arguments_that_do_not_fit(change, rng):
 
 
 def test_slices_are_no_steps(rng):
-    chunk = Chunk((5, 5, 4), 40, np.float64, rng)
+    chunk = a_chunk((5, 5, 4), 40, np.float64, rng)
     chunk.steps = tuple(chunk.steps)
     with pytest.raises(TypeError, match=r"lstm_steps_forward: steps is a tuple, expected Steps"):
-        chunk.run(*AT_ONCE)
+        chunk.run(*AT_ONCE, products.prepacked)
 
 
 @pytest.mark.parametrize("shape", [(320, 40), (80, 40), (160, 48)], ids=str)
 def test_a_weight_of_the_backward_that_does_not_fit(shape, rng):
-    chunk = Chunk((5, 5, 4), 40, np.float64, rng)
+    chunk = a_chunk((5, 5, 4), 40, np.float64, rng)
     arrays = [getattr(chunk, name) for name in ("dh", "dstate", "dcell", "gates", "c", "tanh_c", "da")]
     with pytest.raises(ValueError, match="matmul_into"):
         lstm_steps.lstm_steps_backward(*arrays, products.prepacked(np.ones(shape)), chunk.steps)
@@ -249,7 +212,7 @@ def test_a_weight_of_the_backward_that_does_not_fit(shape, rng):
 
 @pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())
 def test_a_rounded_weight_of_arrays_in_double_precision(rng):
-    chunk = Chunk((5, 5, 4), 40, np.float64, rng)
+    chunk = a_chunk((5, 5, 4), 40, np.float64, rng)
     with products_in("bfloat16"):
         weight = products.prepacked(chunk.Wh.astype(np.float32))
     with pytest.raises(TypeError, match="matmul_add"):
@@ -264,7 +227,7 @@ def test_steps_in_bfloat16_without_amx():
         "assert not tests.bfloat16.AMX\n"
         "rng = np.random.default_rng(0)\n"
         "for context in (tests.nullcontext, tests.always_parallel):\n"
-        "    for tests.lstm_steps._SMALL in (0, 1 << 30):\n"
+        "    for tests.chunks.SMALL in (0, 1 << 30):\n"
         "        tests.test_all_steps_at_once_in_bfloat16((45, 45, 33, 7, 1), context(), 40, rng)",
         "amx",
     )
