@@ -1,8 +1,8 @@
 """``python -m benchmarks breakdown``: how a training step of ``captioning`` spends its time.
 
 Each primitive of ``rnnlab.ops`` is timed while steps run, and "outside primitives" is the rest: Python, and
-NumPy called directly. ``lstm_steps_forward`` and ``lstm_steps_backward`` are the products with the recurrent
-weight and the gates of all steps. "one product" is the time of a large product with as many operations as all
+NumPy called directly. ``steps_forward`` and ``steps_backward`` are the products with the recurrent weight and
+the gates of all steps. "one product" is the time of a large product with as many operations as all
 products of the step (``gemm.py``), by the same primitives.
 """
 

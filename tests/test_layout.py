@@ -19,7 +19,6 @@ TESTED_IN = {
     # re-exports, types and interfaces
     "types": "test_layout",
     "training/protocols": "training/test_solver",
-    "ops/numpy/steps": "ops/test_step_by_step",
     "ops/numpy/regularised": "ops/test_step_masks",
     # all of these run through the same checks, one case each
     "plain/*": "plain/test_layers",

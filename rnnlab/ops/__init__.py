@@ -40,10 +40,11 @@ from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.api import Primitives
 from rnnlab.ops.precision import products_precision
-from rnnlab.ops.step_masks import StepMasks
+from rnnlab.ops.step_masks import ChunkMasks, StepMasks
 from rnnlab.ops.threads import limit_libraries
 
 __all__ = [
+    "ChunkMasks",
     "Primitives",
     "StepMasks",
     "describe",

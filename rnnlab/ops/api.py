@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.ops.beams import BeamRules, BeamStep, Found
-from rnnlab.ops.step_masks import StepMasks
+from rnnlab.ops.step_masks import ChunkMasks, StepMasks
 from rnnlab.ops.steps import StepInputs, Steps
-from rnnlab.types import Array, Shape
+from rnnlab.types import Array, Shape, State
 
 __all__ = ["Primitives"]
 
@@ -248,90 +248,78 @@ class Primitives(Protocol):
     def simplified_gru_backward(self, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
         """Write da (n, 2H); multiply ``dh`` by z: the direct part of dprev_h."""
 
-    # ------------------------------------------------------------ recurrence over the steps of a chunk
-    #
-    # The steps are consecutive ones of packed sequences (:class:`~rnnlab.ops.steps.Steps`), which have M
-    # packed rows in all, m of them in these steps. Weights come from ``prepacked``.
-    #
-    # Forward: ``gates`` (M, G) holds x Wx + b, or ``inputs`` the factors from which x Wx + b of these steps
-    # is computed. The rows of these steps are overwritten. ``h`` (N + M, H) are the states; those after each
-    # step are written. Other arrays (M, H) are written, too.
-    #
-    # Backward: ``dh`` (m, H) is the gradient of the states after these steps; it is undefined afterwards.
-    # ``dstate`` (N, H) is the gradient of h from the steps after the last one; it is overwritten with that of
-    # the states before the first step. ``da`` (m, G), the gradient of x Wx + b, is written. ``to_h`` is the
-    # transposed weight. The other arrays are those of the forward.
-
-    def rnn_steps_forward(
-        self, gates: Array, Wh: Array, h: Array, steps: Steps, inputs: StepInputs | None = None
-    ) -> None:
-        """The recurrence of a vanilla RNN; G = H."""
-
-    def rnn_steps_backward(
-        self, dh: Array, dstate: Array, h: Array, da: Array, to_h: Array, steps: Steps
-    ) -> None:
-        """Backward of :meth:`rnn_steps_forward`."""
-
-    def lstm_steps_forward(
+    def steps_forward(
         self,
+        cell: str,
         gates: Array,
-        Wh: Array,
-        h: Array,
-        c: Array,
-        tanh_c: Array,
+        weights: Sequence[Array],
+        states: State,
+        saved: Array,
         steps: Steps,
         inputs: StepInputs | None = None,
-    ) -> None:
-        """The recurrence of an LSTM; G = 4H. ``c`` (N + M, H) are further states, as ``h``."""
+        masks: ChunkMasks | None = None,
+    ) -> bool:
+        """Run consecutive steps of packed sequences at once, if this library can.
 
-    def lstm_steps_backward(
+        Parameters
+        ----------
+        cell : "rnn", "lstm", "gru" or "simplified_gru"
+        gates : (M, G)
+            x Wx + b of all packed rows. The rows of ``steps`` are overwritten with activations; for an RNN,
+            only with zoneout.
+        weights : sequence of arrays
+            The recurrent weights (H, G), from :meth:`prepacked`. A GRU has two, (H, 2H) of the gates z and r,
+            and (H, H) of the candidate.
+        states : (h,) or (h, c), each (N + M, H)
+            Those after each step are written.
+        saved : (M, H) or (M, 0)
+            Written: tanh(c) of an LSTM, before zoneout, and r h_{t-1} of a GRU. The other cells have none.
+        steps : Steps
+        inputs : StepInputs, optional
+            The factors from which x Wx + b of these steps is computed. Without them ``gates`` holds x Wx + b
+            already.
+        masks : ChunkMasks, optional
+
+        Returns
+        -------
+        bool
+            Whether the steps have run. If not, nothing is written except x Wx + b of ``inputs``.
+        """
+
+    def steps_backward(
         self,
+        cell: str,
         dh: Array,
-        dstate: Array,
-        dcell: Array,
+        dstate: State,
         gates: Array,
-        c: Array,
-        tanh_c: Array,
+        weights: Sequence[Array],
+        states: State,
+        saved: Array,
         da: Array,
-        to_h: Array,
         steps: Steps,
-    ) -> None:
-        """Backward of :meth:`lstm_steps_forward`. ``dcell`` (N, H) is the gradient of c, as ``dstate``."""
+        masks: ChunkMasks | None = None,
+    ) -> bool:
+        """Run the backward of :meth:`steps_forward` at once, if this library can.
 
-    def gru_steps_forward(
-        self,
-        gates: Array,
-        Wh_gates: Array,
-        Wh_candidate: Array,
-        h: Array,
-        reset_h: Array,
-        steps: Steps,
-        inputs: StepInputs | None = None,
-    ) -> None:
-        """The recurrence of a GRU; G = 3H. Its weights are (H, 2H) and (H, H); reset_h = r h_{t-1}."""
+        Parameters
+        ----------
+        dh : (m, H)
+            Gradient of the hidden states after these steps, which have m packed rows.
+        dstate : as ``states``, each (N, H)
+            Gradients of the states from the steps after the last one. They are overwritten with the gradients
+            of the states before the first step.
+        weights : sequence of arrays
+            The transposed weights (G, H), from :meth:`prepacked`.
+        da : (m, G)
+            Gradient of x Wx + b, written.
+        cell, gates, states, saved, steps, masks
+            As the forward had and left them.
 
-    def gru_steps_backward(
-        self,
-        dh: Array,
-        dstate: Array,
-        gates: Array,
-        h: Array,
-        da: Array,
-        gates_to_h: Array,
-        candidate_to_h: Array,
-        steps: Steps,
-    ) -> None:
-        """Backward of :meth:`gru_steps_forward`."""
-
-    def simplified_gru_steps_forward(
-        self, gates: Array, Wh: Array, h: Array, steps: Steps, inputs: StepInputs | None = None
-    ) -> None:
-        """The recurrence of a simplified GRU; G = 2H."""
-
-    def simplified_gru_steps_backward(
-        self, dh: Array, dstate: Array, gates: Array, h: Array, da: Array, to_h: Array, steps: Steps
-    ) -> None:
-        """Backward of :meth:`simplified_gru_steps_forward`."""
+        Returns
+        -------
+        bool
+            Whether the steps have run. If not, nothing is written.
+        """
 
     # ------------------------------------------------------------ recurrent steps with dropout and zoneout
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnlab.types import Array
 
-__all__ = ["RegularisedSteps", "StepMasks", "regularised_steps"]
+__all__ = ["ChunkMasks", "RegularisedSteps", "StepMasks", "regularised_steps"]
 Primitive = Callable[..., Any]
 
 
@@ -34,6 +34,21 @@ class StepMasks(NamedTuple):
     dropout: float = 0.0
     seeds: Sequence[int] | None = None
     start: int = 0
+
+
+class ChunkMasks(NamedTuple):
+    """The dropout and zoneout of all steps of packed sequences.
+
+    Attributes
+    ----------
+    steps : StepMasks
+        The masks of the steps; ``start`` is 0, the first unit of the first packed row.
+    state : (N, H), optional
+        What multiplies the states that the recurrent weights read: 0 or 1 / (1 - p), the same at each step.
+    """
+
+    steps: StepMasks
+    state: Array | None = None
 
 
 class RegularisedSteps(NamedTuple):

@@ -284,8 +284,8 @@ def test_steps_run_at_once_where_they_are_not_asked_for(rng, monkeypatch):
     model, given = build(cell_type="lstm"), batch(rng)
     chunks = []
     ops = unchecked(ops_for(model.params.flat))
-    backward = ops.lstm_steps_backward
-    monkeypatch.setattr(ops, "lstm_steps_backward", lambda *given: (chunks.append(1), backward(*given)))
+    backward = ops.steps_backward
+    monkeypatch.setattr(ops, "steps_backward", lambda *given: (chunks.append(1), backward(*given)))
     model.loss(*given)
     assert chunks
     chunks.clear()

@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.ops import StepMasks
+from rnnlab.ops import ChunkMasks, StepMasks
 from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.parameters import distinct
 from rnnlab.types import Array, Params, Shapes, State
@@ -78,12 +78,21 @@ class PreparedCell(Protocol):
 
 @runtime_checkable
 class ChunkedCell(PreparedCell, Protocol):
-    """A prepared cell that runs many steps at once, without dropout, zoneout and attention."""
+    """A prepared cell that may be able to run many steps at once, without attention between them."""
 
     def chunk_forward(
-        self, inputs: StepInputs, gates: Array, states: State, saved: Array, steps: Steps
-    ) -> None:
-        """The pre-activations and the forward of some steps, in the arrays of the whole sequence."""
+        self,
+        inputs: StepInputs,
+        gates: Array,
+        states: State,
+        saved: Array,
+        steps: Steps,
+        masks: ChunkMasks | None,
+    ) -> bool:
+        """The pre-activations and the forward of some steps, in the arrays of the whole sequence.
+
+        False if the steps must run one by one.
+        """
 
     def chunk_backward(
         self,
@@ -94,11 +103,9 @@ class ChunkedCell(PreparedCell, Protocol):
         saved: Array,
         da: Array,
         steps: Steps,
-    ) -> None:
-        """Backward of :meth:`chunk_forward`.
-
-        ``dh`` and ``da`` hold the rows of these steps only, and ``dh`` may be overwritten.
-        """
+        masks: ChunkMasks | None,
+    ) -> bool:
+        """Backward of :meth:`chunk_forward`. ``dh`` and ``da`` hold the rows of these steps only."""
 
 
 class Cell(ABC):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Step
-from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
+from rnnlab.layers.recurrent.primitive import PreparedPrimitive, PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
     RecurrentCache,
     check_cache,
@@ -28,7 +28,6 @@ from rnnlab.layers.recurrent.sequence import (
     run_backward,
     run_forward,
 )
-from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array, Params, State
 
 
@@ -108,7 +107,7 @@ class GRU(PrimitiveCell):
         return PreparedGRU(ops, params["Wh"])
 
 
-class PreparedGRU:
+class PreparedGRU(PreparedPrimitive):
     """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`; ``saved`` is r h_{t-1}.
 
     A step has two products, because the candidate's product needs the reset gate.
@@ -116,9 +115,9 @@ class PreparedGRU:
 
     def __init__(self, ops: Any, Wh: Array) -> None:
         H = Wh.shape[0]
-        self._ops = ops
         self._of_gates = RecurrentProduct(ops, Wh[:, : 2 * H])
         self._of_candidate = RecurrentProduct(ops, Wh[:, 2 * H :])
+        super().__init__(ops, "gru", self._of_gates, self._of_candidate)
 
     def saved(self, rows: int, like: Array) -> Array:
         """(rows, H)."""
@@ -153,20 +152,6 @@ class PreparedGRU:
         dWh, H = grads["Wh"], read.shape[1]
         self._of_gates.add_gradient(read, da[:, : 2 * H], dWh[:, : 2 * H])
         self._of_candidate.add_gradient(saved, da[:, 2 * H :], dWh[:, 2 * H :])
-
-    def chunk_forward(
-        self, inputs: StepInputs, gates: Array, states: State, saved: Array, steps: Steps
-    ) -> None:
-        """Consecutive steps at once."""
-        weights = self._of_gates.forward_weight, self._of_candidate.forward_weight
-        self._ops.gru_steps_forward(gates, *weights, *states, saved, steps, inputs)
-
-    def chunk_backward(
-        self, dh: Array, dstate: State, gates: Array, states: State, saved: Array, da: Array, steps: Steps
-    ) -> None:
-        """Backward of :meth:`chunk_forward`."""
-        weights = self._of_gates.backward_weight, self._of_candidate.backward_weight
-        self._ops.gru_steps_backward(dh, *dstate, gates, *states, da, *weights, steps)
 
 
 def gru_forward(

@@ -8,7 +8,8 @@ from typing import Any
 
 from rnnlab.errors import InputTypeError
 from rnnlab.layers.recurrent.cell import Cell, PreparedCell, Step
-from rnnlab.ops import ops_for
+from rnnlab.ops import ChunkMasks, ops_for
+from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array, Params, State
 
 
@@ -82,3 +83,49 @@ class RecurrentProduct:
     def add_gradient(self, read: Array, da: Array, dWh: Array) -> None:
         """dWh += read^T da, of many steps."""
         ops_for(da).matmul_add(read.T, da, dWh)
+
+
+class PreparedPrimitive:
+    """The base of the library's own prepared cells: many steps at once, if the primitives can.
+
+    Parameters
+    ----------
+    ops : module of primitives
+    cell : str
+        The name of the cell that the primitives know.
+    *products : RecurrentProduct
+        Those of a step, in its order.
+    """
+
+    def __init__(self, ops: Any, cell: str, *products: RecurrentProduct) -> None:
+        self._ops, self._cell, self._products = ops, cell, products
+
+    def chunk_forward(
+        self,
+        inputs: StepInputs,
+        gates: Array,
+        states: State,
+        saved: Array,
+        steps: Steps,
+        masks: ChunkMasks | None,
+    ) -> bool:
+        """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`."""
+        weights = [product.forward_weight for product in self._products]
+        return self._ops.steps_forward(self._cell, gates, weights, states, saved, steps, inputs, masks)
+
+    def chunk_backward(
+        self,
+        dh: Array,
+        dstate: State,
+        gates: Array,
+        states: State,
+        saved: Array,
+        da: Array,
+        steps: Steps,
+        masks: ChunkMasks | None,
+    ) -> bool:
+        """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`."""
+        weights = [product.backward_weight for product in self._products]
+        return self._ops.steps_backward(
+            self._cell, dh, dstate, gates, weights, states, saved, da, steps, masks
+        )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Step
-from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
+from rnnlab.layers.recurrent.primitive import PreparedPrimitive, PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
     RecurrentCache,
     check_cache,
@@ -24,7 +24,6 @@ from rnnlab.layers.recurrent.sequence import (
     run_backward,
     run_forward,
 )
-from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array, Params, State
 
 
@@ -99,11 +98,12 @@ class RNN(PrimitiveCell):
         return PreparedRNN(ops, params["Wh"])
 
 
-class PreparedRNN:
+class PreparedRNN(PreparedPrimitive):
     """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`; ``saved`` is h before zoneout."""
 
     def __init__(self, ops: Any, Wh: Array) -> None:
-        self._ops, self._product = ops, RecurrentProduct(ops, Wh)
+        self._product = RecurrentProduct(ops, Wh)
+        super().__init__(ops, "rnn", self._product)
 
     def saved(self, rows: int, like: Array) -> Array:
         """(rows, H)."""
@@ -131,18 +131,6 @@ class PreparedRNN:
     def add_gradients(self, read: Array, saved: Array, da: Array, grads: Params) -> None:
         """dWh += sum_t h_{t-1}^T da_t."""
         self._product.add_gradient(read, da, grads["Wh"])
-
-    def chunk_forward(
-        self, inputs: StepInputs, gates: Array, states: State, saved: Array, steps: Steps
-    ) -> None:
-        """Consecutive steps at once."""
-        self._ops.rnn_steps_forward(gates, self._product.forward_weight, *states, steps, inputs)
-
-    def chunk_backward(
-        self, dh: Array, dstate: State, gates: Array, states: State, saved: Array, da: Array, steps: Steps
-    ) -> None:
-        """Backward of :meth:`chunk_forward`."""
-        self._ops.rnn_steps_backward(dh, *dstate, *states, da, self._product.backward_weight, steps)
 
 
 def rnn_forward(

@@ -8,9 +8,8 @@ Backward, from the last step to the first:
     da_t, dstate_{t-1} = cell's backward of (dstate_t + the gradient of h_t)
     dx_t = da_t Wx^T        dWx += x_t^T da_t        db += da_t        for a chunk of steps at a time
 
-Arrays are packed: see :mod:`rnnlab.layers.recurrent.packing`. A cell that can run many steps at once
-(:class:`~rnnlab.layers.recurrent.cell.ChunkedCell`) does so if there is no attention and no regularisation
-between them.
+Arrays are packed: see :mod:`rnnlab.layers.recurrent.packing`. Without attention between the steps, a cell
+runs many of them at once if it can (:class:`~rnnlab.layers.recurrent.cell.ChunkedCell`).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from rnnlab.layers.recurrent.functional import FunctionalCell
 from rnnlab.layers.recurrent.packing import Chunk, Packing, as_rows
 from rnnlab.layers.recurrent.primitive import PrimitiveCell
 from rnnlab.layers.recurrent.regularisation import UNREGULARISED, Draws, Regularisation
-from rnnlab.ops import StepMasks, ops_for, unchecked
+from rnnlab.ops import ChunkMasks, StepMasks, ops_for, unchecked
 from rnnlab.ops.steps import StepInputs
 from rnnlab.types import Array, Params, Random, State
 
@@ -105,11 +104,17 @@ class CellRun:
 
     @property
     def chunked(self) -> ChunkedCell | None:
-        """The prepared cell if it can run many steps at once and no step has masks; otherwise None."""
+        """The prepared cell if it may be able to run many steps at once; otherwise None."""
         prepared: Any = self.prepared
-        plain = self._masks is None and self._state_mask is None
         # issubclass remembers its result; isinstance looks at the methods of a protocol each time
-        return prepared if plain and issubclass(type(prepared), ChunkedCell) else None
+        return prepared if issubclass(type(prepared), ChunkedCell) else None
+
+    @property
+    def masks(self) -> ChunkMasks | None:
+        """Dropout and zoneout of all steps, if there are any."""
+        if self._masks is None and self._state_mask is None:
+            return None
+        return ChunkMasks(StepMasks() if self._masks is None else StepMasks(*self._masks), self._state_mask)
 
     def step(self, gates: Array, prev: State, after: State, saved: Any, start: int) -> Step:
         """The arrays of a step whose first packed row is ``start``."""
@@ -139,9 +144,10 @@ class CellRun:
     def add_gradients(self, h: Array, saved: Any, da: Array, grads: Params, chunk: Chunk) -> None:
         """Add the recurrent parameters' gradients of a chunk; h (m, H) are the states before its steps."""
         if self._state_mask is not None:
-            h = h.copy()
+            states, h = h, ops_for(h).empty(h.shape, h.dtype)
             for rows, _, _ in chunk.steps:
-                h[chunk.here(rows)] *= self._state_mask[: rows.stop - rows.start]
+                here, mask = chunk.here(rows), self._state_mask[: rows.stop - rows.start]
+                np.multiply(states[here], mask, out=h[here])
         self.prepared.add_gradients(h, saved, da, grads)
 
 
@@ -164,8 +170,9 @@ def unroll(
     chunked = run.chunked if contexts is None else None
     for chunk in packing.chunks(G):
         inputs = StepInputs(packing.pack(rows_x, chunk), from_x, params["b"])
-        if chunked is not None:
-            chunked.chunk_forward(inputs, gates, states, saved, chunk.steps)
+        if chunked is not None and chunked.chunk_forward(
+            inputs, gates, states, saved, chunk.steps, run.masks
+        ):
             continue
         ops.affine_into(*inputs, gates[chunk.rows])
         for rows, before, after in chunk.steps:
@@ -213,9 +220,9 @@ def run_backward(
     chunked = run.chunked if contexts is None and whole is None else None
     for chunk in reversed(packing.chunks(G)):
         dh_chunk, da = packing.pack(rows_dh, chunk), ops.empty((chunk.size, G), x.dtype)
-        if chunked is not None:
-            chunked.chunk_backward(dh_chunk, dstate, gates, states, saved, da, chunk.steps)
-        else:
+        if chunked is None or not chunked.chunk_backward(
+            dh_chunk, dstate, gates, states, saved, da, chunk.steps, run.masks
+        ):
             for rows, before, after in reversed(chunk.steps):
                 t -= 1
                 here, prev = chunk.here(rows), _part(states, before)

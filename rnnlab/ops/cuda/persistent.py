@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cupy as cp
@@ -35,7 +34,7 @@ from rnnlab.ops.cuda.whole_sequences import WholeLayout, whole_layout_on
 from rnnlab.ops.steps import StepInputs, Steps, check_steps
 from rnnlab.types import Array
 
-__all__ = ["FASTER", "FASTER_IN_BLOCKS", "Layout", "layout_for", "lstm_in_one_launch"]
+__all__ = ["FASTER", "FASTER_IN_BLOCKS", "Layout", "backward", "forward", "layout_for"]
 # Where whole sequences in a block are used: the maximum rows per multiprocessor, and the maximum hidden
 # units. Empty until ``python -m benchmarks persistent`` has measured them on a GPU.
 FASTER_IN_BLOCKS: dict[str, tuple[int, int]] = {}
@@ -112,69 +111,58 @@ def layout_for(
     return best
 
 
-def lstm_in_one_launch(
-    step_by_step: Callable[..., None], step_by_step_backward: Callable[..., None]
-) -> tuple[Callable[..., None], Callable[..., None]]:
-    """``lstm_steps_forward`` and ``lstm_steps_backward`` in one launch, or by the given two step by step."""
+def forward(
+    gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Steps, inputs: StepInputs | None
+) -> bool:
+    """The forward of an LSTM's steps in one launch; false if they are not run in one.
 
-    @functools.wraps(step_by_step)
-    def lstm_steps_forward(
-        gates: Array,
-        Wh: Array,
-        h: Array,
-        c: Array,
-        tanh_c: Array,
-        steps: Steps,
-        inputs: StepInputs | None = None,
-    ) -> None:
-        weight = unprepared(Wh)
-        H = h.shape[-1]
-        of_rows = {"gates": (gates, "rows", 4 * H), "tanh_c": (tanh_c, "rows", H)}
-        of_states = {"h": (h, "states", H), "c": (c, "states", H)}
-        _check("lstm_steps_forward", steps, Wh, (H, 4 * H), **of_rows, **of_states)
-        layout = _choose(steps, h, weight, backward=False)
-        if layout is None:
-            step_by_step(gates, Wh, h, c, tanh_c, steps, inputs)
-            return
-        if inputs is not None:
-            affine_into(*inputs, gates[steps.rows])
-        if isinstance(layout, WholeLayout):
-            whole_sequences.forward(layout, steps, gates, h, c, tanh_c, weight)
-            return
-        check_contiguous(gates, h, c, tanh_c)
-        _launch("lstm_steps_forward", layout, steps, h, gates, h, c, tanh_c, weight=weight)
+    The arguments are those of :func:`rnnlab.ops.cuda.steps.steps_forward`.
+    """
+    weight = unprepared(Wh)
+    H = h.shape[-1]
+    of_rows = {"gates": (gates, "rows", 4 * H), "saved": (tanh_c, "rows", H)}
+    of_states = {"h": (h, "states", H), "c": (c, "states", H)}
+    _check_arrays("steps_forward", steps, Wh, (H, 4 * H), **of_rows, **of_states)
+    layout = _choose(steps, h, weight, backward=False)
+    if layout is None:
+        return False
+    if inputs is not None:
+        affine_into(*inputs, gates[steps.rows])
+    if isinstance(layout, WholeLayout):
+        whole_sequences.forward(layout, steps, gates, h, c, tanh_c, weight)
+        return True
+    check_contiguous(gates, h, c, tanh_c)
+    _launch("lstm_steps_forward", layout, steps, h, gates, h, c, tanh_c, weight=weight)
+    return True
 
-    @functools.wraps(step_by_step_backward)
-    def lstm_steps_backward(
-        dh: Array,
-        dstate: Array,
-        dcell: Array,
-        gates: Array,
-        c: Array,
-        tanh_c: Array,
-        da: Array,
-        to_h: Array,
-        steps: Steps,
-    ) -> None:
-        weight = unprepared(to_h)
-        H = c.shape[-1]
-        saved = {"gates": (gates, "rows", 4 * H), "tanh_c": (tanh_c, "rows", H), "c": (c, "states", H)}
-        own = {"dh": (dh, "rows of these steps", H), "da": (da, "rows of these steps", 4 * H)}
-        of_sequences = {"dstate": (dstate, "sequences", H), "dcell": (dcell, "sequences", H)}
-        _check("lstm_steps_backward", steps, to_h, (4 * H, H), **saved, **own, **of_sequences)
-        layout = _choose(steps, c, weight, backward=True)
-        if layout is None:
-            step_by_step_backward(dh, dstate, dcell, gates, c, tanh_c, da, to_h, steps)
-            return
-        if isinstance(layout, WholeLayout):
-            whole_sequences.backward(layout, steps, dh, dstate, dcell, gates, c, tanh_c, da, weight)
-            return
-        check_contiguous(dh, dstate, dcell, gates, c, tanh_c, da)
-        _launch(
-            "lstm_steps_backward", layout, steps, c, dh, dstate, dcell, gates, c, tanh_c, da, weight=weight
-        )
 
-    return lstm_steps_forward, lstm_steps_backward
+def backward(
+    dh: Array,
+    dstate: Array,
+    dcell: Array,
+    gates: Array,
+    c: Array,
+    tanh_c: Array,
+    da: Array,
+    to_h: Array,
+    steps: Steps,
+) -> bool:
+    """The backward of an LSTM's steps in one launch, as :func:`forward`."""
+    weight = unprepared(to_h)
+    H = c.shape[-1]
+    of_forward = {"gates": (gates, "rows", 4 * H), "saved": (tanh_c, "rows", H), "c": (c, "states", H)}
+    own = {"dh": (dh, "rows of these steps", H), "da": (da, "rows of these steps", 4 * H)}
+    of_sequences = {"dstate": (dstate, "sequences", H), "dcell": (dcell, "sequences", H)}
+    _check_arrays("steps_backward", steps, to_h, (4 * H, H), **of_forward, **own, **of_sequences)
+    layout = _choose(steps, c, weight, backward=True)
+    if layout is None:
+        return False
+    if isinstance(layout, WholeLayout):
+        whole_sequences.backward(layout, steps, dh, dstate, dcell, gates, c, tanh_c, da, weight)
+        return True
+    check_contiguous(dh, dstate, dcell, gates, c, tanh_c, da)
+    _launch("lstm_steps_backward", layout, steps, c, dh, dstate, dcell, gates, c, tanh_c, da, weight=weight)
+    return True
 
 
 def _asked() -> str:
@@ -187,7 +175,7 @@ def _asked() -> str:
 _asked()  # an invalid value is reported at import
 
 
-def _check(
+def _check_arrays(
     function: str, steps: Steps, weight: Any, shape: tuple[int, int], **arrays: tuple[Array, str, int]
 ) -> None:
     """Check the arrays, because one launch accesses them according to the steps and H only.

@@ -40,10 +40,6 @@ from rnnlab.ops.numba.embedding import (
     embedding_gradient,
 )
 from rnnlab.ops.numba.kernel import threads
-from rnnlab.ops.numba.lstm_steps import (
-    lstm_steps_backward,
-    lstm_steps_forward,
-)
 from rnnlab.ops.numba.margin import (
     max_pool,
     max_pool_gradient,
@@ -97,12 +93,8 @@ from rnnlab.ops.numba.scores import (
     top,
 )
 from rnnlab.ops.numba.steps import (
-    gru_steps_backward,
-    gru_steps_forward,
-    rnn_steps_backward,
-    rnn_steps_forward,
-    simplified_gru_steps_backward,
-    simplified_gru_steps_forward,
+    steps_backward,
+    steps_forward,
 )
 from rnnlab.ops.numpy.activation import (
     sigmoid,
@@ -165,16 +157,12 @@ __all__ = [
     "gru_candidate_regularised_forward",
     "gru_gates_backward",
     "gru_gates_forward",
-    "gru_steps_backward",
-    "gru_steps_forward",
     "indices",
     "log_softmax",
     "lstm_backward",
     "lstm_forward",
     "lstm_regularised_backward",
     "lstm_regularised_forward",
-    "lstm_steps_backward",
-    "lstm_steps_forward",
     "mask_seeds",
     "matmul",
     "matmul_add",
@@ -192,8 +180,6 @@ __all__ = [
     "rnn_forward",
     "rnn_regularised_backward",
     "rnn_regularised_forward",
-    "rnn_steps_backward",
-    "rnn_steps_forward",
     "scalar",
     "sgd",
     "sigmoid",
@@ -201,9 +187,9 @@ __all__ = [
     "simplified_gru_forward",
     "simplified_gru_regularised_backward",
     "simplified_gru_regularised_forward",
-    "simplified_gru_steps_backward",
-    "simplified_gru_steps_forward",
     "softmax_cross_entropy",
+    "steps_backward",
+    "steps_forward",
     "sum_of_squares",
     "take",
     "tanh",

@@ -48,7 +48,7 @@ def lstm_dropped_forward(part, parts, gates, mask, prev_c, c, tanh_c, h):
     for row in share(c.shape[0], part, parts):
         sigmoid_row(gates[row, : 3 * H])
         tanh_row(gates[row, 3 * H :])
-        _multiply(mask[row], gates[row, 3 * H :], h[row])
+        multiply_row(mask[row], gates[row, 3 * H :], h[row])
         lstm_state_row(gates[row], h[row], prev_c[row], c[row], tanh_c[row], h[row])
 
 
@@ -60,12 +60,6 @@ def lstm_backward(part, parts, dh, dc, gates, prev_c, tanh_c, da):
         lstm_backward_row(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
 
 
-def lstm_backward_of_sum(dh, further, dc, gates, prev_c, tanh_c, da):
-    """:func:`lstm_backward` for dh + further; ``dh`` is undefined afterwards."""
-    dh += further
-    lstm_backward(dh, dc, gates, prev_c, tanh_c, da)
-
-
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def lstm_dropped_backward(part, parts, dh, dc, gates, mask, prev_c, tanh_c, da):
@@ -73,8 +67,8 @@ def lstm_dropped_backward(part, parts, dh, dc, gates, mask, prev_c, tanh_c, da):
     H = dc.shape[1]
     for row in share(dc.shape[0], part, parts):
         lstm_backward_row(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
-        _scale(da[row, :H], mask[row])
-        _scale(da[row, 3 * H :], mask[row])
+        scale_row(da[row, :H], mask[row])
+        scale_row(da[row, 3 * H :], mask[row])
 
 
 @primitive
@@ -97,11 +91,8 @@ def gru_candidate_forward(part, parts, gates, prev_h, h):
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
 def gru_candidate_dropped_forward(part, parts, gates, mask, prev_h, h):
     """h = (1 - z) (mask g) + z prev_h."""
-    H = prev_h.shape[1]
     for row in share(prev_h.shape[0], part, parts):
-        z, g = gates[row, :H], gates[row, 2 * H :]
-        tanh_row(g)
-        _interpolate_dropped(z, g, mask[row], prev_h[row], h[row])
+        gru_candidate_dropped_row(gates[row], mask[row], prev_h[row], h[row])
 
 
 @primitive
@@ -116,10 +107,8 @@ def gru_candidate_backward(part, parts, dh, gates, prev_h, da):
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def gru_candidate_dropped_backward(part, parts, dh, gates, mask, prev_h, da):
     """da_z = dh (prev_h - mask g) z (1 - z); da_g = dh (1 - z) mask (1 - g^2); dh = dh z."""
-    H = prev_h.shape[1]
     for row in share(prev_h.shape[0], part, parts):
-        z, g = gates[row, :H], gates[row, 2 * H :]
-        _interpolate_dropped_backward(dh[row], z, g, mask[row], prev_h[row], da[row, :H], da[row, 2 * H :])
+        gru_candidate_dropped_backward_row(dh[row], gates[row], mask[row], prev_h[row], da[row])
 
 
 @primitive
@@ -142,12 +131,8 @@ def simplified_gru_forward(part, parts, gates, prev_h, h):
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=2 * _UNITS)
 def simplified_gru_dropped_forward(part, parts, gates, mask, prev_h, h):
     """h = (1 - z) (mask g) + z prev_h."""
-    H = prev_h.shape[1]
     for row in share(prev_h.shape[0], part, parts):
-        z, g = gates[row, :H], gates[row, H:]
-        sigmoid_row(z)
-        tanh_row(g)
-        _interpolate_dropped(z, g, mask[row], prev_h[row], h[row])
+        simplified_gru_dropped_row(gates[row], mask[row], prev_h[row], h[row])
 
 
 @primitive
@@ -162,10 +147,8 @@ def simplified_gru_backward(part, parts, dh, gates, prev_h, da):
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def simplified_gru_dropped_backward(part, parts, dh, gates, mask, prev_h, da):
     """da_z = dh (prev_h - mask g) z (1 - z); da_g = dh (1 - z) mask (1 - g^2); dh = dh z."""
-    H = prev_h.shape[1]
     for row in share(prev_h.shape[0], part, parts):
-        z, g = gates[row, :H], gates[row, H:]
-        _interpolate_dropped_backward(dh[row], z, g, mask[row], prev_h[row], da[row, :H], da[row, H:])
+        simplified_gru_dropped_backward_row(dh[row], gates[row], mask[row], prev_h[row], da[row])
 
 
 # ---------------------------------------------------------------- of one row
@@ -197,19 +180,25 @@ def rnn_backward_row(dh, h, da):
 
 
 @inlined
+def copy_row(x, out):
+    for j in range(out.size):
+        out[j] = x[j]
+
+
+@inlined
 def add_row(x, out):
     for j in range(out.size):
         out[j] += x[j]
 
 
 @inlined
-def _multiply(x, y, out):
+def multiply_row(x, y, out):
     for j in range(out.size):
         out[j] = x[j] * y[j]
 
 
 @inlined
-def _scale(x, y):
+def scale_row(x, y):
     for j in range(x.size):
         x[j] *= y[j]
 
@@ -249,7 +238,7 @@ def lstm_backward_row(dh, dc, gates, prev_c, tanh_c, da):
 def gru_gates_row(gates, prev_h, reset_h):
     H = prev_h.size
     sigmoid_row(gates[: 2 * H])
-    _multiply(gates[H : 2 * H], prev_h, reset_h)
+    multiply_row(gates[H : 2 * H], prev_h, reset_h)
 
 
 @inlined
@@ -258,6 +247,20 @@ def gru_candidate_row(gates, prev_h, h):
     z, g = gates[:H], gates[2 * H :]
     tanh_row(g)
     _interpolate(z, g, prev_h, h)
+
+
+@inlined
+def gru_candidate_dropped_row(gates, mask, prev_h, h):
+    H = prev_h.size
+    z, g = gates[:H], gates[2 * H :]
+    tanh_row(g)
+    _interpolate_dropped(z, g, mask, prev_h, h)
+
+
+@inlined
+def gru_candidate_dropped_backward_row(dh, gates, mask, prev_h, da):
+    H = prev_h.size
+    _interpolate_dropped_backward(dh, gates[:H], gates[2 * H :], mask, prev_h, da[:H], da[2 * H :])
 
 
 @inlined
@@ -283,6 +286,21 @@ def simplified_gru_row(gates, prev_h, h):
     sigmoid_row(z)
     tanh_row(g)
     _interpolate(z, g, prev_h, h)
+
+
+@inlined
+def simplified_gru_dropped_row(gates, mask, prev_h, h):
+    H = prev_h.size
+    z, g = gates[:H], gates[H:]
+    sigmoid_row(z)
+    tanh_row(g)
+    _interpolate_dropped(z, g, mask, prev_h, h)
+
+
+@inlined
+def simplified_gru_dropped_backward_row(dh, gates, mask, prev_h, da):
+    H = prev_h.size
+    _interpolate_dropped_backward(dh, gates[:H], gates[H:], mask, prev_h, da[:H], da[H:])
 
 
 @inlined
@@ -318,7 +336,7 @@ def _interpolate_dropped_backward(dh, z, g, mask, prev_h, da_z, da_g):
     for j in range(z.size):
         da_z[j] = dh[j] * (prev_h[j] - mask[j] * g[j]) * z[j] * (one - z[j])
     _candidate_backward(dh, z, g, da_g)
-    _scale(da_g, mask)
+    scale_row(da_g, mask)
 
 
 @inlined

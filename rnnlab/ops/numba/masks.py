@@ -54,35 +54,35 @@ def _dropout(part, parts, x, p, scale, seed, out):
     parallel_from=1 << 17,
 )
 def _dropout_mask(part, parts, out, p, scale, seed, first):
-    zero, below, high = out.dtype.type(0), _least(p), np.uint32(seed >> 32)
+    zero, below, high = out.dtype.type(0), least(p), np.uint32(seed >> 32)
     for block in share((out.size + _BLOCK - 1) // _BLOCK, part, parts):
         start, stop = block * _BLOCK, min(out.size, (block + 1) * _BLOCK)
-        out_, low = out[start:stop], _low(seed, first + start)
+        out_, low = out[start:stop], low_half(seed, first + start)
         for j in range(out_.size):
-            out_[j] = zero if _mixed(low, high, j) < below else scale
+            out_[j] = zero if is_drawn(low, high, j, below) else scale
 
 
 @primitive
 @kernel("T[:,::1], float64, int64, int64, T[:,::1]", parallel_from=_STATES)
 def zoneout_forward(part, parts, prev, p, seed, start, h):
     """h = prev where drawn."""
-    below, high = _least(p), np.uint32(seed >> 32)
+    below, high = least(p), np.uint32(seed >> 32)
     for row in share(h.shape[0], part, parts):
-        prev_, h_, low = prev[row], h[row], _low(seed, start + row * h.shape[1])
+        prev_, h_, low = prev[row], h[row], low_half(seed, start + row * h.shape[1])
         for j in range(h_.size):
             old, new = prev_[j], h_[j]  # reading both avoids a branch, which would prevent vectorisation
-            h_[j] = old if _mixed(low, high, j) < below else new
+            h_[j] = old if is_drawn(low, high, j, below) else new
 
 
 @primitive
 @kernel("T[:,::1], float64, int64, int64, T[:,::1]", parallel_from=_STATES)
 def zoneout_backward(part, parts, dh, p, seed, start, dprev):
     """dprev = dh and dh = 0 where drawn, dprev = 0 elsewhere."""
-    zero, below, high = dh.dtype.type(0), _least(p), np.uint32(seed >> 32)
+    zero, below, high = dh.dtype.type(0), least(p), np.uint32(seed >> 32)
     for row in share(dh.shape[0], part, parts):
-        dh_, dprev_, low = dh[row], dprev[row], _low(seed, start + row * dh.shape[1])
+        dh_, dprev_, low = dh[row], dprev[row], low_half(seed, start + row * dh.shape[1])
         for j in range(dh_.size):
-            d, drawn = dh_[j], _mixed(low, high, j) < below
+            d, drawn = dh_[j], is_drawn(low, high, j, below)
             dprev_[j] = d if drawn else zero
             dh_[j] = zero if drawn else d
 
@@ -113,19 +113,19 @@ def _number(state, j):
 
 
 @inlined
-def _least(p):
+def least(p):
     return np.uint32(min(round(p * 2.0**32), 2.0**32 - 1))
 
 
 @inlined
-def _low(seed, start):
+def low_half(seed, start):
     return np.uint32(np.uint32(seed & 0xFFFFFFFF) + np.uint32(start & 0xFFFFFFFF) * STRIDE)
 
 
 @inlined
-def _mixed(low, high, j):  # numba's sums and products of 32 bits have 64
+def is_drawn(low, high, j, below):  # numba's sums and products of 32 bits have 64
     z = np.uint32(low + np.uint32(j + 1) * STRIDE)
     z = np.uint32(np.uint32((z ^ (z >> np.uint32(17))) * FIRST) + high)
     z = np.uint32((z ^ (z >> np.uint32(11))) * SECOND)
     z = np.uint32((z ^ (z >> np.uint32(15))) * THIRD)
-    return z ^ (z >> np.uint32(14))
+    return (z ^ (z >> np.uint32(14))) < below

@@ -1,236 +1,210 @@
-"""The steps of a chunk of a vanilla RNN, a GRU and a simplified GRU by compiled kernels.
-
-If the recurrent weight is small or there is one thread, a kernel runs all steps, and each thread has some of
-the sequences. Otherwise, and with rounded factors, each primitive of a step runs on all threads.
-"""
+"""Many steps at once by compiled kernels: the choice of the kernel, and how its work is divided."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
 import numpy as np
 
-from rnnlab.ops.numba import cells, memory, products
-from rnnlab.ops.numba.cells import (
-    add_row,
-    gru_candidate_backward_row,
-    gru_candidate_row,
-    gru_gates_backward_row,
-    gru_gates_row,
-    rnn_backward_row,
-    rnn_row,
-    simplified_gru_backward_row,
-    simplified_gru_row,
-)
-from rnnlab.ops.numba.chunks import run_by_sequences
-from rnnlab.ops.numba.gemm import rows_by_panels
-from rnnlab.ops.numba.kernel import kernel
-from rnnlab.ops.numba.parallel import share
-from rnnlab.ops.numba.registers import ROWS
-from rnnlab.ops.step_by_step import step_by_step
-from rnnlab.ops.steps import StepInputs, Steps
-from rnnlab.types import Array
+from rnnlab.errors import InputError, InputTypeError
+from rnnlab.ops.numba import lstm_steps, products, rnn_steps
+from rnnlab.ops.numba.bfloat16 import RoundedPanels
+from rnnlab.ops.numba.chunk_masks import mask_arguments
+from rnnlab.ops.numba.gemm import Panels
+from rnnlab.ops.numba.kernel import Kernel, RefusedError, shared_by
+from rnnlab.ops.numba.products import NARROW
+from rnnlab.ops.step_masks import ChunkMasks
+from rnnlab.ops.steps import StepInputs, Steps, check_steps
+from rnnlab.types import Array, State
 
-__all__ = [
-    "gru_steps_backward",
-    "gru_steps_forward",
-    "rnn_steps_backward",
-    "rnn_steps_forward",
-    "simplified_gru_steps_backward",
-    "simplified_gru_steps_forward",
-]
+__all__ = ["steps_backward", "steps_forward"]
 
-_by_steps = step_by_step(memory, products, cells)
+SMALL = 1 << 20  # bytes of weights that fit into the second-level cache together with a step's other data
+_GATES = {"rnn": (1,), "lstm": (4,), "gru": (2, 1), "simplified_gru": (2,)}  # columns of each weight in H
 
 
-def rnn_steps_forward(
-    gates: Array, Wh: Array, h: Array, steps: Steps, inputs: StepInputs | None = None
-) -> None:
-    arrays, H = [gates, h], h.shape[1]
-    weights = [(Wh, (H, H))]
-    if not run_by_sequences(_rnn_steps_forward, arrays, weights, steps, inputs, states=h, rows=gates):
-        _by_steps.rnn_steps_forward(gates, Wh, h, steps, inputs)
-
-
-def rnn_steps_backward(dh: Array, dstate: Array, h: Array, da: Array, to_h: Array, steps: Steps) -> None:
-    arrays, H = [dh, dstate, h, da], h.shape[1]
-    weights = [(to_h, (H, H))]
-    if not run_by_sequences(_rnn_steps_backward, arrays, weights, steps, states=h, own=dh, first=dstate):
-        _by_steps.rnn_steps_backward(*arrays, to_h, steps)
-
-
-def gru_steps_forward(
+def steps_forward(
+    cell: str,
     gates: Array,
-    Wh_gates: Array,
-    Wh_candidate: Array,
-    h: Array,
-    reset_h: Array,
+    weights: Sequence[Array],
+    states: State,
+    saved: Array,
     steps: Steps,
     inputs: StepInputs | None = None,
-) -> None:
-    arrays, H = [gates, h, reset_h], h.shape[1]
-    weights = [(Wh_gates, (H, 2 * H)), (Wh_candidate, (H, H))]
-    if not run_by_sequences(_gru_steps_forward, arrays, weights, steps, inputs, states=h, rows=gates):
-        _by_steps.gru_steps_forward(gates, Wh_gates, Wh_candidate, h, reset_h, steps, inputs)
+    masks: ChunkMasks | None = None,
+) -> bool:
+    H = states[0].shape[1]
+    shapes = [(H, columns * H) for columns in _GATES[cell]]
+    if not _are_steps("steps_forward", steps, masks, gates, states):
+        return False
+    if not _are_panels("steps_forward", weights, shapes, gates.dtype):
+        return False
+    parts, by_sequences = shared(weights, steps)
+    kernel = _kernel_of(cell, lstm_steps.FORWARD, rnn_steps.FORWARD, by_sequences, weights)
+    if kernel is None:
+        return False
+    arrays = [gates, *states, saved]
+    if inputs is not None:
+        if cell == "lstm" and by_sequences and _run_narrow(inputs, arrays, weights[0], steps, masks, parts):
+            return True
+        products.affine_into(*inputs, gates[steps.rows])
+    return _run(kernel, arrays, weights, states[0], steps, masks, parts, by_sequences)
 
 
-def gru_steps_backward(
+def steps_backward(
+    cell: str,
     dh: Array,
-    dstate: Array,
+    dstate: State,
     gates: Array,
-    h: Array,
+    weights: Sequence[Array],
+    states: State,
+    saved: Array,
     da: Array,
-    gates_to_h: Array,
-    candidate_to_h: Array,
     steps: Steps,
-) -> None:
-    arrays, H = [dh, dstate, gates, h, da], h.shape[1]
-    weights = [(gates_to_h, (2 * H, H)), (candidate_to_h, (H, H))]
-    rows_of = {"states": h, "rows": gates, "own": dh, "first": dstate}
-    if not run_by_sequences(_gru_steps_backward, arrays, weights, steps, **rows_of):
-        _by_steps.gru_steps_backward(*arrays, gates_to_h, candidate_to_h, steps)
+    masks: ChunkMasks | None = None,
+) -> bool:
+    H = states[0].shape[1]
+    shapes = [(columns * H, H) for columns in _GATES[cell]]
+    if not _are_steps("steps_backward", steps, masks, gates, states):
+        return False
+    if not _are_panels("steps_backward", weights, shapes, gates.dtype):
+        return False
+    sequences, own = int(steps.table[0, 3]), number_of(steps)
+    _check_rows("steps_backward", dh=(dh, own), da=(da, own), dstate=(dstate[0], sequences))
+    parts, by_sequences = shared(weights, steps)
+    kernel = _kernel_of(cell, lstm_steps.BACKWARD, rnn_steps.BACKWARD, by_sequences, weights)
+    if kernel is None:
+        return False
+    arrays = [dh, *dstate, gates, *states, saved, da]
+    return _run(kernel, arrays, weights, states[0], steps, masks, parts, by_sequences)
 
 
-def simplified_gru_steps_forward(
-    gates: Array, Wh: Array, h: Array, steps: Steps, inputs: StepInputs | None = None
-) -> None:
-    kernel, arrays, H = _simplified_gru_steps_forward, [gates, h], h.shape[1]
-    weights = [(Wh, (H, 2 * H))]
-    if not run_by_sequences(kernel, arrays, weights, steps, inputs, states=h, rows=gates):
-        _by_steps.simplified_gru_steps_forward(gates, Wh, h, steps, inputs)
+def number_of(steps: Steps) -> int:
+    """The number of rows of all steps."""
+    return steps.rows.stop - steps.rows.start
 
 
-def simplified_gru_steps_backward(
-    dh: Array, dstate: Array, gates: Array, h: Array, da: Array, to_h: Array, steps: Steps
-) -> None:
-    kernel, arrays, H = _simplified_gru_steps_backward, [dh, dstate, gates, h, da], h.shape[1]
-    weights, rows_of = [(to_h, (2 * H, H))], {"states": h, "rows": gates, "own": dh, "first": dstate}
-    if not run_by_sequences(kernel, arrays, weights, steps, **rows_of):
-        _by_steps.simplified_gru_steps_backward(*arrays, to_h, steps)
+def shared(weights: Sequence[Any], steps: Steps) -> tuple[int, bool]:
+    """The number of parts, and whether the sequences rather than the weight are divided among them."""
+    small = sum(weight.panels.nbytes for weight in weights) <= SMALL
+    multiplications = number_of(steps) * sum(prod(weight.shape) for weight in weights)
+    work = multiplications if small else multiplications // len(steps)
+    parts = shared_by(work, weights[0].parallel_from)
+    return parts, small or parts == 1
 
 
-# ---------------------------------------------------------------- kernels
+def edges(counts: Array, parts: int) -> Array:
+    """The first row of each part, and the number of rows. Parts have about the same total number of steps."""
+    if counts[0] == counts[-1]:
+        return np.arange(parts + 1) * counts[0] // parts
+    alive = np.searchsorted(-counts, -np.arange(counts[0]), side="left")  # number of steps of each row
+    done = np.concatenate([[0], np.cumsum(alive)])
+    return np.searchsorted(done, done[-1] * np.arange(parts + 1) / parts).astype(np.int64)
 
 
-@kernel(
-    "T[:,::1], T[:,::1], T[:,:,::1], int64[:,::1], int64[::1]",
-    arguments="gates! (M, H); h! (S, H); panels (Q, H, W); table (T, F) 0..S; edges (E,) 0..S",
-)
-def _rnn_steps_forward(part, parts, gates, h, panels, table, edges):
-    edge = np.empty((ROWS, panels.shape[2]), gates.dtype)
-    for piece in share(edges.size - 1, part, parts):
-        for t in range(table.shape[0]):
-            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
-            if top >= bottom:
-                break
-            row, before, after = table[t, 0], table[t, 1], table[t, 2]
-            read, now = h[before + top : before + bottom], gates[row + top : row + bottom]
-            rows_by_panels(read, panels, 0, 1, now, now.shape[0], edge, now, False)
-            for i in range(top, bottom):
-                rnn_row(gates[row + i], h[after + i])
+def _are_panels(
+    function: str, weights: Sequence[Any], shapes: Sequence[tuple[int, int]], dtype: np.dtype
+) -> bool:
+    """Whether the weights are in panels, as those are that are worth packing.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they have another shape or dtype.
+    """
+    if len(weights) != len(shapes):
+        raise InputError(f"{function}: {len(weights)} weights are given, expected {len(shapes)}")
+    for weight, shape in zip(weights, shapes, strict=True):
+        if weight.shape != shape:
+            raise InputError(f"{function}: a weight has shape {weight.shape}, expected {shape}")
+        if weight.dtype != dtype:
+            raise InputTypeError(f"{function}: a weight has dtype {weight.dtype}, expected {dtype}")
+    return all(isinstance(weight, Panels) for weight in weights)
 
 
-@kernel(
-    "T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,:,::1], int64[:,::1], int64[::1]",
-    arguments="dh (m, H); dstate! (N, H); h (S, H); da! (m, H); panels (Q, H, W); table (T, F) 0..S; "
-    "edges (E,) 0..S",
-)
-def _rnn_steps_backward(part, parts, dh, dstate, h, da, panels, table, edges):
-    edge = np.empty((ROWS, panels.shape[2]), h.dtype)
-    for piece in share(edges.size - 1, part, parts):
-        for t in range(table.shape[0] - 1, -1, -1):
-            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
-            if top >= bottom:
-                continue
-            here, after = table[t, 0] - table[0, 0], table[t, 2]
-            for i in range(top, bottom):
-                add_row(dh[here + i], dstate[i])
-                rnn_backward_row(dstate[i], h[after + i], da[here + i])
-            da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
-            rows_by_panels(da_now, panels, 0, 1, dnow, 0, edge, dnow, False)
+def _kernel_of(
+    cell: str,
+    of_lstm: Mapping[tuple[bool, bool], Kernel],
+    of_others: Mapping[str, Kernel],
+    by_sequences: bool,
+    weights: Sequence[Any],
+) -> Kernel | None:
+    rounded = isinstance(weights[0], RoundedPanels)
+    if cell == "lstm":
+        return of_lstm[by_sequences, rounded]
+    return of_others[cell] if by_sequences and not rounded else None
 
 
-@kernel(
-    "T[:,::1], T[:,::1], T[:,::1], T[:,:,::1], T[:,:,::1], int64[:,::1], int64[::1]",
-    arguments="gates! (M, 3H); h! (S, H); reset_h! (M, H); panels (Q, H, W); candidate_panels (C, H, W); "
-    "table (T, F) 0..S; edges (E,) 0..S",
-)
-def _gru_steps_forward(part, parts, gates, h, reset_h, panels, candidate_panels, table, edges):
-    H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), gates.dtype)
-    for piece in share(edges.size - 1, part, parts):
-        for t in range(table.shape[0]):
-            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
-            if top >= bottom:
-                break
-            row, before, after = table[t, 0], table[t, 1], table[t, 2]
-            read, reset = h[before + top : before + bottom], reset_h[row + top : row + bottom]
-            z_and_r, g = gates[row + top : row + bottom, : 2 * H], gates[row + top : row + bottom, 2 * H :]
-            rows_by_panels(read, panels, 0, 1, z_and_r, bottom - top, edge, z_and_r, False)
-            for i in range(top, bottom):
-                gru_gates_row(gates[row + i], h[before + i], reset_h[row + i])
-            rows_by_panels(reset, candidate_panels, 0, 1, g, bottom - top, edge, g, False)
-            for i in range(top, bottom):
-                gru_candidate_row(gates[row + i], h[before + i], h[after + i])
+def _run(
+    kernel: Kernel,
+    arrays: Sequence[Array],
+    weights: Sequence[Any],
+    h: Array,
+    steps: Steps,
+    masks: ChunkMasks | None,
+    parts: int,
+    by_sequences: bool,
+) -> bool:
+    """Run all steps; false if the arrays have a layout that the kernel does not accept."""
+    table, own = steps.table, [weight.panels for weight in weights]
+    if isinstance(weights[0], RoundedPanels):
+        own.append(weights[0].scratch(int(table[0, 3]), parts if by_sequences else 1))
+    division = (table, edges(table[:, 3], parts)) if by_sequences else (table,)
+    try:
+        kernel.run(parts, *arrays, *own, *mask_arguments(masks, h), *division)
+    except RefusedError:
+        return False
+    return True
 
 
-@kernel(
-    "T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,:,::1], T[:,:,::1], int64[:,::1], int64[::1]",
-    arguments="dh (m, H); dstate! (N, H); gates (M, 3H); h (S, H); da! (m, 3H); panels (Q, G, W); "
-    "candidate_panels (Q, H, W); table (T, F) 0..S; edges (E,) 0..S",
-)
-def _gru_steps_backward(part, parts, dh, dstate, gates, h, da, panels, candidate_panels, table, edges):
-    H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), h.dtype)
-    for piece in share(edges.size - 1, part, parts):
-        dreset_h = np.empty((edges[piece + 1] - edges[piece], H), h.dtype)
-        for t in range(table.shape[0] - 1, -1, -1):
-            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
-            if top >= bottom:
-                continue
-            row, before, here = table[t, 0], table[t, 1], table[t, 0] - table[0, 0]
-            for i in range(top, bottom):
-                add_row(dh[here + i], dstate[i])
-                gru_candidate_backward_row(dstate[i], gates[row + i], h[before + i], da[here + i])
-            da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
-            dreset = dreset_h[: bottom - top]
-            rows_by_panels(da_now[:, 2 * H :], candidate_panels, 0, 1, dreset, 0, edge, dreset, False)
-            for i in range(top, bottom):
-                gru_gates_backward_row(
-                    dreset[i - top], dstate[i], gates[row + i], h[before + i], da[here + i]
-                )
-            rows_by_panels(da_now[:, : 2 * H], panels, 0, 1, dnow, bottom - top, edge, dnow, False)
+def _run_narrow(
+    inputs: StepInputs,
+    arrays: Sequence[Array],
+    weight: Any,
+    steps: Steps,
+    masks: ChunkMasks | None,
+    parts: int,
+) -> bool:
+    """Run all steps of an LSTM with a narrow input; false if the kernel is not for these arrays."""
+    (x, Wx, b), h = inputs, arrays[1]
+    if any(isinstance(each, RoundedPanels) or not isinstance(each, Panels) for each in (weight, Wx)):
+        return False
+    fit = x.ndim == 2 and len(x) == number_of(steps) and b.shape == weight.shape[1:]
+    if not fit or x.shape[1] > NARROW or Wx.shape != (x.shape[1], weight.shape[1]) or Wx.dtype != x.dtype:
+        return False
+    own = weight.panels, x, Wx.panels, b[None], *mask_arguments(masks, h)
+    try:
+        kernel = lstm_steps.NARROW_FORWARD
+        kernel.run(parts, *arrays, *own, steps.table, edges(steps.table[:, 3], parts))
+    except RefusedError:
+        return False
+    return True
 
 
-@kernel(
-    "T[:,::1], T[:,::1], T[:,:,::1], int64[:,::1], int64[::1]",
-    arguments="gates! (M, 2H); h! (S, H); panels (Q, H, W); table (T, F) 0..S; edges (E,) 0..S",
-)
-def _simplified_gru_steps_forward(part, parts, gates, h, panels, table, edges):
-    edge = np.empty((ROWS, panels.shape[2]), gates.dtype)
-    for piece in share(edges.size - 1, part, parts):
-        for t in range(table.shape[0]):
-            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
-            if top >= bottom:
-                break
-            row, before, after = table[t, 0], table[t, 1], table[t, 2]
-            read, now = h[before + top : before + bottom], gates[row + top : row + bottom]
-            rows_by_panels(read, panels, 0, 1, now, now.shape[0], edge, now, False)
-            for i in range(top, bottom):
-                simplified_gru_row(gates[row + i], h[before + i], h[after + i])
+def _are_steps(function: str, steps: Steps, masks: ChunkMasks | None, gates: Array, states: State) -> bool:
+    """Whether there are steps.
+
+    Raises
+    ------
+    TypeError
+        If they are not Steps.
+    ValueError
+        If an array has too few rows for them.
+    """
+    check_steps(function, steps)
+    if not steps:
+        return False
+    _, _, after, count = steps.table[-1].tolist()
+    of_states = {name: (array, after + count) for name, array in zip(("h", "c"), states, strict=False)}
+    _check_rows(function, gates=(gates, steps.rows.stop), **of_states)
+    if masks is not None and masks.state is not None:
+        _check_rows(function, state=(masks.state, int(steps.table[0, 3])))
+    return True
 
 
-@kernel(
-    "T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,:,::1], int64[:,::1], int64[::1]",
-    arguments="dh (m, H); dstate! (N, H); gates (M, 2H); h (S, H); da! (m, 2H); panels (Q, G, W); "
-    "table (T, F) 0..S; edges (E,) 0..S",
-)
-def _simplified_gru_steps_backward(part, parts, dh, dstate, gates, h, da, panels, table, edges):
-    edge = np.empty((ROWS, panels.shape[2]), h.dtype)
-    for piece in share(edges.size - 1, part, parts):
-        for t in range(table.shape[0] - 1, -1, -1):
-            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
-            if top >= bottom:
-                continue
-            row, before, here = table[t, 0], table[t, 1], table[t, 0] - table[0, 0]
-            for i in range(top, bottom):
-                add_row(dh[here + i], dstate[i])
-                simplified_gru_backward_row(dstate[i], gates[row + i], h[before + i], da[here + i])
-            da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
-            rows_by_panels(da_now, panels, 0, 1, dnow, bottom - top, edge, dnow, False)
+def _check_rows(function: str, **arrays: tuple[Array, int]) -> None:
+    for name, (array, least) in arrays.items():
+        if len(array) < least:
+            raise InputError(f"{function}: {name} has {len(array)} rows, expected at least {least}")

@@ -64,14 +64,6 @@ def lstm_backward(dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Arr
     dc *= f
 
 
-def lstm_backward_of_sum(
-    dh: Array, further: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array
-) -> None:
-    """:func:`lstm_backward` for dh + further; ``dh`` is undefined afterwards."""
-    dh += further
-    lstm_backward(dh, dc, gates, prev_c, tanh_c, da)
-
-
 @checked
 def lstm_dropped_backward(
     dh: Array, dc: Array, gates: Array, mask: Array, prev_c: Array, tanh_c: Array, da: Array

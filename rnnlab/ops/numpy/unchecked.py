@@ -6,17 +6,15 @@ import inspect
 from types import ModuleType, SimpleNamespace
 
 from rnnlab.ops import numpy as numpy_ops
-from rnnlab.ops.numpy import arrays, cells, masks, products
-from rnnlab.ops.step_by_step import step_by_step
+from rnnlab.ops.numpy import cells, masks
 from rnnlab.ops.step_masks import regularised_steps
 
 
 def primitives() -> SimpleNamespace:
     """All of them, as attributes."""
-    of_cells, of_masks, of_products = map(_unwrapped, (cells, masks, products))
+    of_cells, of_masks = map(_unwrapped, (cells, masks))
     all_of_them = _unwrapped(numpy_ops)
     vars(all_of_them).update(regularised_steps(of_cells, of_masks)._asdict())
-    vars(all_of_them).update(step_by_step(arrays, of_products, of_cells)._asdict())
     return all_of_them
 
 

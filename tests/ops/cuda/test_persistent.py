@@ -14,6 +14,7 @@ from rnnlab.ops.precision import products_in
 from rnnlab.ops.steps import StepInputs, Steps
 
 from ..cases import TOLERANCE
+from ..chunk_cases import lstm_steps_backward, lstm_steps_forward
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 NAMES = ["lstm_steps_forward", "lstm_steps_backward"]
@@ -87,13 +88,13 @@ def run(ops, lengths, H, rng, dtype):
     )
     forward = [gates, h, c, tanh_c]
     inputs = StepInputs(normal(M, 2), ops.prepacked(normal(2, 4 * H)), normal(4 * H))
-    ops.lstm_steps_forward(gates, ops.prepacked(Wh), h, c, tanh_c, chunk.steps, inputs)
+    lstm_steps_forward(ops, gates, ops.prepacked(Wh), h, c, tanh_c, chunk.steps, inputs)
     after = [ops.asnumpy(a).copy() for a in forward]
     skipped = len(chunk.steps) // 2  # a chunk that is not the first one
     later = chunk.steps[skipped:]
     m = M - later[0][0].start
     dh, dstate, dcell, da = normal(m, H), normal(N, H), normal(N, H), normal(m, 4 * H)
-    ops.lstm_steps_backward(dh, dstate, dcell, gates, c, tanh_c, da, ops.prepacked(Wh.T), later)
+    lstm_steps_backward(ops, dh, dstate, dcell, gates, c, tanh_c, da, ops.prepacked(Wh.T), later)
     return [*after, *(ops.asnumpy(a) for a in (dh, dstate, dcell, gates, c, tanh_c, da))]
 
 
@@ -152,8 +153,8 @@ def test_a_weight_in_a_wider_array(ops, launched, rng, monkeypatch):
         gates, h, c = ops.zeros((2, 4 * H)) + 0.3, ops.zeros((4, H)) + 0.5, ops.zeros((4, H)) + 0.7
         dstate, dcell, da = ops.zeros((2, H)) + 0.1, ops.zeros((2, H)), ops.zeros((2, 4 * H))
         tanh_c = ops.zeros((2, H))
-        ops.lstm_steps_forward(gates, Wh, h, c, tanh_c, steps)
-        ops.lstm_steps_backward(ops.zeros((2, H)), dstate, dcell, gates, c, tanh_c, da, Wh.T, steps)
+        lstm_steps_forward(ops, gates, Wh, h, c, tanh_c, steps)
+        lstm_steps_backward(ops, ops.zeros((2, H)), dstate, dcell, gates, c, tanh_c, da, Wh.T, steps)
         results.append([ops.asnumpy(a) for a in (gates, h, dstate)])
     assert launched == 2 * NAMES
     for one, other in zip(*results, strict=True):
@@ -299,6 +300,7 @@ def test_constants_that_the_kernels_have_too(simulated):
     assert f"#define COUNTER_STRIDE {module.COUNTER_STRIDE} " in source
 
 
+NAMED = {"Wh": "the weight", "tanh_c": "saved"}
 WRONG = [
     ("gates", (6, 16), np.float32),
     ("gates", (8, 12), np.float32),
@@ -319,9 +321,9 @@ def test_arrays_that_do_not_fit(name, shape, dtype, way, simulated, ops, monkeyp
     arrays = {each: ops.zeros(size, np.float32) for each, size in shapes.items()}
     with pytest.raises(
         (TypeError, ValueError),
-        match=f"^lstm_steps_forward: {name if name != 'Wh' else 'the weight'} .*expected",
+        match=f"^steps_forward: {NAMED.get(name, name)} .*expected",
     ):
-        ops.lstm_steps_forward(**arrays | {name: ops.zeros(shape, dtype)}, steps=Steps(3, [3, 3, 2]))
+        lstm_steps_forward(ops, **arrays | {name: ops.zeros(shape, dtype)}, steps=Steps(3, [3, 3, 2]))
     assert not simulated.launches
 
 
@@ -335,6 +337,6 @@ def test_gradients_that_do_not_fit(name, shape, way, simulated, ops, monkeypatch
     shapes = {"dh": (8, 4), "dstate": (3, 4), "dcell": (3, 4), "gates": (8, 16), "c": (11, 4)}
     shapes |= {"tanh_c": (8, 4), "da": (8, 16), "to_h": (16, 4)}
     arrays = {each: ops.zeros(size, np.float32) for each, size in shapes.items()}
-    with pytest.raises((TypeError, ValueError), match="^lstm_steps_backward: .*expected"):
-        ops.lstm_steps_backward(**arrays | {name: ops.zeros(shape, np.float32)}, steps=Steps(3, [3, 3, 2]))
+    with pytest.raises((TypeError, ValueError), match="^steps_backward: .*expected"):
+        lstm_steps_backward(ops, **arrays | {name: ops.zeros(shape, np.float32)}, steps=Steps(3, [3, 3, 2]))
     assert not simulated.launches

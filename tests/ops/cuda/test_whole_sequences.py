@@ -13,6 +13,7 @@ from rnnlab.ops.precision import products_in
 from rnnlab.ops.steps import Steps
 
 from ..cases import TOLERANCE
+from ..chunk_cases import lstm_steps_backward, lstm_steps_forward
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 NAMES = ["lstm_sequences_forward", "lstm_sequences_backward"]
@@ -75,11 +76,11 @@ def run(ops, alive, H, rng, dtype, skipped=0):
     gates, h, c, tanh_c = normal(M, 4 * H), normal(N + M, H), normal(N + M, H), normal(M, H)
     Wh = ops.asarray((scale * rng.standard_normal((H, 4 * H))).astype(dtype))
     later = steps[skipped:]
-    ops.lstm_steps_forward(gates, ops.prepacked(Wh), h, c, tanh_c, later)
+    lstm_steps_forward(ops, gates, ops.prepacked(Wh), h, c, tanh_c, later)
     after = [ops.asnumpy(a).copy() for a in (gates, h, c, tanh_c)]
     m = M - later[0][0].start
     dh, dstate, dcell, da = normal(m, H), normal(N, H), normal(N, H), normal(m, 4 * H)
-    ops.lstm_steps_backward(dh, dstate, dcell, gates, c, tanh_c, da, ops.prepacked(Wh.T), later)
+    lstm_steps_backward(ops, dh, dstate, dcell, gates, c, tanh_c, da, ops.prepacked(Wh.T), later)
     return [*after, *(ops.asnumpy(a) for a in (dh, dstate, dcell, gates, c, tanh_c, da))]
 
 
@@ -148,8 +149,8 @@ def test_a_weight_in_a_wider_array(ops, launched, rng):
         gates, h, c = ops.zeros((2, 4 * H)) + 0.3, ops.zeros((4, H)) + 0.5, ops.zeros((4, H)) + 0.7
         dstate, dcell, da = ops.zeros((2, H)) + 0.1, ops.zeros((2, H)), ops.zeros((2, 4 * H))
         tanh_c = ops.zeros((2, H))
-        ops.lstm_steps_forward(gates, Wh, h, c, tanh_c, steps)
-        ops.lstm_steps_backward(ops.zeros((2, H)), dstate, dcell, gates, c, tanh_c, da, Wh.T, steps)
+        lstm_steps_forward(ops, gates, Wh, h, c, tanh_c, steps)
+        lstm_steps_backward(ops, ops.zeros((2, H)), dstate, dcell, gates, c, tanh_c, da, Wh.T, steps)
         results.append([ops.asnumpy(a) for a in (gates, h, dstate)])
     assert [name for name, _ in launched] == 2 * NAMES
     for one, other in zip(*results, strict=True):

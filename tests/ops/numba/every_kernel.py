@@ -13,23 +13,22 @@ import sys
 import zlib
 from collections.abc import Callable
 from contextlib import nullcontext
-from itertools import product as pairs
+from itertools import product
 
 import numpy as np
 
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.arguments import PRIMITIVES
-from rnnlab.ops.numba import bfloat16, cells, chunks, kernel, memory, products
+from rnnlab.ops.numba import bfloat16, kernel, products, steps
 from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
 from rnnlab.ops.precision import products_in
-from rnnlab.ops.step_by_step import step_by_step
 
 from ..cases import GATES, SCRATCH, named, run_regularised, step_masks
-from ..chunk_cases import CELLS, Chunk, steps_of
+from ..chunk_cases import CELLS, Chunk
 from ..declared import call, made
 
-SMALL = chunks.SMALL
+SMALL = steps.SMALL
 PRODUCTS = [
     (600, 700, 900), (601, 5, 33), (3, 700, 40), (40, 700, 3), (1, 999, 990), (257, 1100, 97), (4, 600, 9),
 ]  # fmt: skip
@@ -79,17 +78,18 @@ def check_rounded_products() -> None:
 
 def check_steps(cell: str) -> None:
     """All steps of a cell by one kernel beside steps one by one, in each precision."""
-    chunk = Chunk(cell, (45, 45, 33, 17, 3), 40, np.float32, np.random.default_rng(0), earlier=1)
-    ways = [steps_of(ops, cell) for ops in (numba_ops, step_by_step(memory, products, cells))]
-    for matmul, small in pairs(("float32", "bfloat16"), (SMALL, 0)):
-        if matmul == "bfloat16" and bfloat16.missing():
+    regularisation = {"zoneout_h": 0.2, "recurrent_dropout": 0.4}
+    for options, matmul, small in product(({}, regularisation), ("float32", "bfloat16"), (SMALL, 0)):
+        if matmul == "bfloat16" and (bfloat16.missing() or cell != "lstm"):
             continue
-        chunks.SMALL = small
+        rng = np.random.default_rng(0)
+        chunk = Chunk(cell, (45, 45, 33, 17, 3), 40, np.float32, rng, earlier=1, regularisation=options)
+        steps.SMALL = small
         for narrow in (False, True):
             with products_in(matmul):
-                found, expected = (chunk.run(*way, products.prepacked, narrow=narrow) for way in ways)
-            for name, array in found.items():
-                what = f"{cell}, {matmul} steps, narrow: {narrow}: {name}"
+                found, expected = (chunk.run(numba_ops, at_once=way, narrow=narrow) for way in (True, False))
+            for name, array in (found or {}).items():
+                what = f"{cell}, {options}, {matmul} steps, narrow: {narrow}: {name}"
                 print_checksum(what, array)
                 error = abs(array - expected[name]).max()
                 assert error < (1e-5 if matmul == "float32" else 0.02), f"{what}: {error}"

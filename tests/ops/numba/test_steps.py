@@ -1,6 +1,4 @@
-"""The steps of a chunk of an RNN and the GRUs by compiled kernels, against those one by one."""
-
-from contextlib import nullcontext
+"""Which steps run at once, how they are divided among threads, and what arguments are refused."""
 
 import numpy as np
 import pytest
@@ -8,182 +6,195 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from rnnlab.ops import numba as numba_ops
-from rnnlab.ops import numpy as numpy_ops
-from rnnlab.ops.numba import bfloat16, cells, chunks, kernel, memory, products, steps
+from rnnlab.ops.numba import bfloat16, kernel, products, steps
 from rnnlab.ops.numba.kernel import always_parallel
 from rnnlab.ops.precision import products_in
-from rnnlab.ops.step_by_step import step_by_step
 from rnnlab.ops.steps import Steps
 
-from ..cases import TOLERANCE
-from ..chunk_cases import RAGGED, Chunk, noted, steps_of
-from .compare import every_dtype, strided
+from ..chunk_cases import CELLS, Chunk
+from .compare import strided
 
-ONE_BY_ONE = step_by_step(memory, products, cells)
-every_cell = pytest.mark.parametrize("cell", ["rnn", "gru", "simplified_gru"])
+every_cell = pytest.mark.parametrize("cell", CELLS)
 
 
-@pytest.fixture(params=[1, 2, 3])
-def threads(request, monkeypatch):
-    """A context in which this many threads share the sequences."""
-    monkeypatch.setattr(kernel, "_threads", request.param)
-    return always_parallel() if request.param > 1 else nullcontext()
+def lengths_to_alive(lengths):
+    return [sum(length > t for length in lengths) for t in range(max(lengths))]
 
 
-@pytest.fixture
-def by_steps(monkeypatch):
-    """The names of the primitives that ran step by step."""
-    names = []
-    monkeypatch.setattr(steps, "_by_steps", noted(ONE_BY_ONE, names))
-    return names
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=20), st.integers(1, 5))
+def test_edges_divide_all_sequences(lengths, parts):
+    counts = np.array(lengths_to_alive(lengths))
+    found = steps.edges(counts, parts)
+    assert found.dtype == np.int64
+    assert found.shape == (parts + 1,)
+    assert found[0] == 0
+    assert found[-1] == len(lengths)
+    assert (np.diff(found) >= 0).all()
+
+
+def test_parts_have_about_the_same_number_of_steps():
+    counts = np.array(lengths_to_alive([100] * 4 + [10] * 40))
+    assert steps.edges(counts, 2).tolist() == [0, 4, 44]
+    assert steps.edges(np.array([10, 10]), 2).tolist() == [0, 5, 10]
+
+
+def test_large_weights_are_divided(monkeypatch):
+    monkeypatch.setattr(kernel, "_threads", 2)
+    many = Steps(50, [50] * 20)
+    small, large = (products.prepacked(np.zeros((units, units), np.float32)) for units in (256, 1024))
+    assert steps.shared([small], many) == (2, True)
+    assert steps.shared([small] * 4, many) == (2, True)
+    assert steps.shared([small] * 5, many) == (2, False)
+    assert steps.shared([large], many) == (2, False)
+    monkeypatch.setattr(kernel, "_threads", 1)
+    assert steps.shared([large], many) == (1, True)
+
+
+def test_little_work_is_for_one_thread(monkeypatch):
+    monkeypatch.setattr(kernel, "_threads", 2)
+    assert steps.shared([products.prepacked(np.zeros((32, 32)))], Steps(4, [4] * 5)) == (1, True)
+
+
+def run_and_compare(chunk, **options):
+    """Whether the steps ran at once; if not, nothing is written."""
+    arrays = chunk.forward_arrays()
+    found = chunk.run(numba_ops, at_once=True, **options)
+    for given_, now in zip(arrays[1], chunk.states, strict=True):
+        np.testing.assert_array_equal(given_, now)
+    return found is not None
 
 
 @every_cell
-@every_dtype
-@pytest.mark.parametrize("prepack", [False, True], ids=["weight", "prepacked"])
-def test_steps_of_a_chunk(prepack, dtype, cell, rng):
-    chunk = Chunk(cell, (4, 2, 1), 9, dtype, rng)
-    found, expected = (
-        chunk.run(*steps_of(ops, cell), ops.prepacked if prepack else np.asarray)
-        for ops in (numba_ops, numpy_ops)
-    )
-    for name, array in found.items():
-        np.testing.assert_allclose(array, expected[name], **TOLERANCE[dtype], err_msg=name)
+def test_a_weight_that_is_not_worth_packing(cell, rng):
+    assert not run_and_compare(Chunk(cell, (5, 4, 4), 2, float, rng))
 
 
 @every_cell
-@every_dtype
-@pytest.mark.parametrize(("units", "narrow"), [(32, False), (40, True), (130, False)])
-@pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
-def test_all_steps_at_once_are_those_one_by_one(alive, units, narrow, dtype, cell, threads, by_steps, rng):
-    chunk = Chunk(cell, alive, units, dtype, rng, earlier=len(alive) // 3)
-    expected = chunk.run(*steps_of(ONE_BY_ONE, cell), products.prepacked, narrow=narrow)
-    with threads:
-        found = chunk.run(*steps_of(steps, cell), products.prepacked, narrow=narrow)
-    assert not by_steps
-    for name, array in found.items():
-        np.testing.assert_allclose(array, expected[name], rtol=0, atol=10 * np.finfo(dtype).eps, err_msg=name)
+def test_arrays_of_another_layout(cell, rng):
+    chunk = Chunk(cell, (5, 4, 4), 40, float, rng)
+    assert run_and_compare(chunk)
+    assert not run_and_compare(chunk, view=strided)
 
 
-@pytest.mark.usefixtures("lenient")
 @every_cell
-@pytest.mark.parametrize("change", ["layout", "weight", "large weight", "no steps"])
-def test_steps_that_one_kernel_does_not_run(change, cell, by_steps, rng, monkeypatch):
-    chunk, context = Chunk(cell, (5, 4, 4), 40, float, rng), nullcontext()
-    view, prepacked = np.copy, products.prepacked
-    if change == "layout":
-        view = strided
-    elif change == "weight":
-        prepacked = np.asarray
-    elif change == "large weight":
-        monkeypatch.setattr(kernel, "_threads", 2)
-        monkeypatch.setattr(chunks, "SMALL", 0)
-        context = always_parallel()
-    else:
-        chunk.steps = chunk.steps[:0]
-    with context:
-        found = chunk.run(*steps_of(steps, cell), prepacked, view=view, narrow=True)
-    assert by_steps == [f"{cell}_steps_forward", f"{cell}_steps_backward"]
-    for name, array in chunk.run(*steps_of(ONE_BY_ONE, cell), prepacked, narrow=True).items():
-        np.testing.assert_allclose(found[name], array, rtol=1e-12, atol=1e-12, err_msg=name)
+def test_no_steps(cell, rng):
+    chunk = Chunk(cell, (5, 4, 4), 40, float, rng)
+    chunk.steps = chunk.steps[:0]
+    assert not run_and_compare(chunk)
+
+
+@every_cell
+def test_a_large_weight_with_several_threads(cell, rng, monkeypatch):
+    monkeypatch.setattr(kernel, "_threads", 2)
+    monkeypatch.setattr(steps, "SMALL", 0)
+    with always_parallel():
+        assert run_and_compare(Chunk(cell, (5, 4, 4), 40, float, rng)) == (cell == "lstm")
 
 
 @pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())
 @every_cell
-def test_rounded_factors(cell, by_steps, rng):
-    chunk = Chunk(cell, (5, 4, 4), 40, np.float32, rng)
-    exact = chunk.run(*steps_of(steps, cell), products.prepacked)
-    assert not by_steps
+def test_rounded_factors(cell, rng):
     with products_in("bfloat16"):
-        found = chunk.run(*steps_of(steps, cell), products.prepacked)
-        expected = chunk.run(*steps_of(ONE_BY_ONE, cell), products.prepacked)
-    assert len(by_steps) == 2
-    for name, array in found.items():
-        np.testing.assert_array_equal(array, expected[name], err_msg=name)
-    assert 1e-5 < abs(found["h"] - exact["h"]).max() < 0.1
+        assert run_and_compare(Chunk(cell, (5, 4, 4), 40, np.float32, rng)) == (cell == "lstm")
 
 
-def narrower(name):
-    return lambda given: given | {name: given[name][:, :-1].copy()}
+def call(way, chunk, **changed):
+    """Call the primitive for a chunk, some arguments of which are changed by name."""
+    run = chunk.prepared(numba_ops)
+    gates, states, saved = chunk.forward_arrays()
+    weights = [getattr(product, f"{way}_weight") for product in run.prepared._products]
+    arguments = {"gates": gates, "weights": weights, "states": states, "saved": saved, "steps": chunk.steps}
+    if way == "backward":
+        arguments |= dict(zip(("dh", "dstate", "da"), chunk.backward_arrays(), strict=True))
+    for name, change in changed.items():
+        arguments[name] = change(arguments[name])
+    before = [array.copy() for array in (arguments["gates"], *arguments["states"])]
+    function = {"forward": steps.steps_forward, "backward": steps.steps_backward}[way]
+    try:
+        return function(chunk.cell, masks=run.masks, **arguments)
+    finally:
+        for array, kept in zip((arguments["gates"], *arguments["states"]), before, strict=True):
+            np.testing.assert_array_equal(array, kept)
 
 
-def shorter(name):
-    return lambda given: given | {name: given[name][:-1]}
+def narrower(array):
+    return array[:, :-1].copy()
 
 
-def of_another_dtype(name):
-    return lambda given: given | {name: given[name].astype(np.float32)}
+def shorter(array):
+    return array[:-1].copy()
 
 
-def sharing_memory(one, other):
-    def share(given):
-        memory = np.zeros(given[one].size + given[other].size)
-        return given | {name: memory[: given[name].size].reshape(given[name].shape) for name in (one, other)}
+def rounded(array):
+    return array.astype(np.float32)
 
-    return share
+
+def first(change):
+    return lambda arrays: (change(arrays[0]), *arrays[1:])
 
 
 @every_cell
 @pytest.mark.parametrize(
-    ("way", "change"),
+    ("way", "changed"),
     [
-        ("forward", narrower("gates")),
-        ("forward", shorter("gates")),
-        ("forward", shorter("h")),
-        ("forward", of_another_dtype("h")),
-        ("forward", sharing_memory("gates", "h")),
-        ("backward", narrower("da")),
-        ("backward", shorter("da")),
-        ("backward", shorter("dh")),
-        ("backward", shorter("dstate")),
-        ("backward", of_another_dtype("dstate")),
-        ("backward", narrower("h")),
-        ("backward", sharing_memory("dh", "da")),
+        ("forward", {"gates": narrower}),
+        ("forward", {"gates": shorter}),
+        ("forward", {"states": first(shorter)}),
+        ("forward", {"states": first(rounded)}),
+        ("forward", {"weights": lambda weights: [*weights, weights[0]]}),
+        ("backward", {"gates": shorter}),
+        ("backward", {"states": first(narrower)}),
+        ("backward", {"states": first(shorter)}),
+        ("backward", {"da": narrower}),
+        ("backward", {"da": shorter}),
+        ("backward", {"dh": shorter}),
+        ("backward", {"dstate": first(shorter)}),
+        ("backward", {"dstate": first(rounded)}),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
-def test_arguments_that_do_not_fit(way, change, cell, rng):
-    chunk = Chunk(cell, (5, 5, 4), 40, float, rng)
-    arrays = change(chunk.arguments(way, products.prepacked))
-    function = dict(zip(("forward", "backward"), steps_of(steps, cell), strict=True))[way]
-    with pytest.raises((ValueError, TypeError), match=rf"^_?({cell}|matmul)_\w+: \w+|^x w: "):
-        function(*arrays.values(), chunk.steps)
+def test_arguments_that_do_not_fit(way, changed, cell, rng):
+    with pytest.raises((ValueError, TypeError), match=r"^(steps|_\w+_steps)_(forward|backward): "):
+        call(way, Chunk(cell, (5, 5, 4), 40, float, rng), **changed)
 
 
 @every_cell
 @pytest.mark.parametrize("way", ["forward", "backward"])
-@pytest.mark.parametrize("change", ["rows", "columns", "dtype"])
-def test_a_weight_that_does_not_fit(change, way, cell, rng):
-    chunk = Chunk(cell, (5, 5, 4), 40, float, rng)
-    arrays = chunk.arguments(way, np.asarray)
-    name = next(name for name in arrays if name.startswith("Wh") or name.endswith("to_h"))
-    given, dtype = arrays[name], np.float32 if change == "dtype" else float
-    changed = given.astype(dtype)[: -8 if change == "rows" else None, : -8 if change == "columns" else None]
-    before = {key: array.copy() for key, array in arrays.items()}
-    arrays |= {
-        key: products.prepacked(array)
-        for key, array in arrays.items()
-        if key.startswith("Wh") or key.endswith("to_h")
-    }
-    arrays[name] = products.prepacked(changed)
-    function = dict(zip(("forward", "backward"), steps_of(steps, cell), strict=True))[way]
-    with pytest.raises((ValueError, TypeError), match=r"^matmul|^x w: |^gru|^rnn|^simplified_gru"):
-        function(*arrays.values(), chunk.steps)
-    if way == "forward":
-        np.testing.assert_array_equal(arrays["h"], before["h"])
+@pytest.mark.parametrize(
+    "weight",
+    [np.zeros((32, 40)), np.zeros((40, 48)), np.zeros((40, 40), np.float32)],
+    ids=["rows", "columns", "dtype"],
+)
+def test_a_weight_that_does_not_fit(weight, way, cell, rng):
+    with pytest.raises((ValueError, TypeError), match=rf"^steps_{way}: a weight has "):
+        call(
+            way,
+            Chunk(cell, (5, 5, 4), 40, float, rng),
+            weights=lambda own: [products.prepacked(weight), *own[1:]],
+        )
 
 
 @every_cell
-def test_slices_are_no_steps(cell, rng):
-    chunk = Chunk(cell, (5, 5, 4), 40, float, rng)
-    for way, function in zip(("forward", "backward"), steps_of(steps, cell), strict=True):
-        with pytest.raises(TypeError, match=f"{cell}_steps_{way}: steps is a tuple, expected Steps"):
-            function(*chunk.arguments(way, products.prepacked).values(), tuple(chunk.steps))
+@pytest.mark.parametrize("way", ["forward", "backward"])
+def test_slices_are_no_steps(way, cell, rng):
+    with pytest.raises(TypeError, match=f"steps_{way}: steps is a tuple, expected Steps"):
+        call(way, Chunk(cell, (5, 5, 4), 40, float, rng), steps=tuple)
 
 
-def test_steps_beyond_the_arrays(rng):
-    chunk = Chunk("rnn", (5, 5, 4), 40, float, rng)
-    for beyond in (Steps(5, (5, 5, 4, 4)), Steps(6, (5, 5, 4))):
-        with pytest.raises(ValueError, match=r"^(matmul_add|rnn_forward): "):
-            steps.rnn_steps_forward(*chunk.arguments("forward", products.prepacked).values(), beyond)
+@every_cell
+@pytest.mark.parametrize("beyond", [Steps(5, (5, 5, 4, 4)), Steps(6, (5, 5, 4))])
+def test_steps_beyond_the_arrays(beyond, cell, rng):
+    with pytest.raises(ValueError, match="^steps_forward: .* rows, expected at least"):
+        call("forward", Chunk(cell, (5, 5, 4), 40, float, rng), steps=lambda _: beyond)
+
+
+@every_cell
+def test_a_mask_of_the_state_that_is_too_short(cell, rng):
+    chunk = Chunk(cell, (5, 5, 4), 40, float, rng, regularisation={"recurrent_dropout": 0.5})
+    chunk.steps = Steps(6, (6, 4, 4))
+    with pytest.raises(ValueError, match="^steps_forward: state has 5 rows, expected at least 6"):
+        call("forward", chunk, states=lambda states: [np.vstack([each, each]) for each in states])

@@ -1,0 +1,41 @@
+"""Masks within the kernels of all steps: their arguments, and their bits."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from rnnlab.ops import ChunkMasks, StepMasks
+from rnnlab.ops import numba as numba_ops
+from rnnlab.ops.numba.chunk_masks import mask_arguments
+
+from ..chunk_cases import SEEDS, Chunk
+
+
+def test_no_masks():
+    states = np.ones((5, 3))
+    state_mask, rates, seeds = mask_arguments(None, states)
+    assert state_mask.shape == (0, 3)
+    assert rates.tolist() == [0, 0, 0]
+    assert seeds.size == 0
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_masks(drawn):
+    mask, states = np.ones((2, 3)), np.ones((5, 3))
+    masks = ChunkMasks(StepMasks((0.1, 0.2), 0.3, SEEDS[:3] if drawn else None), mask)
+    state_mask, rates, seeds = mask_arguments(masks, states)
+    assert state_mask is mask
+    assert rates.tolist() == [0.1, 0.2, 0.3]
+    assert seeds.tolist() == (SEEDS[:3] if drawn else [])
+    assert seeds.dtype == np.int64
+
+
+def test_units_are_drawn_as_by_the_primitives(rng):
+    chunk = Chunk("rnn", (3, 3, 2), 40, float, rng, regularisation={"zoneout_h": 0.5})
+    h, saved = (chunk.run(numba_ops, at_once=True)[name] for name in ("h", "saved"))
+    drawn = np.empty(saved.shape)
+    numba_ops.dropout_mask(0.5, SEEDS[0], 0, drawn)
+    for rows, before, after in chunk.steps:
+        expected = np.where(drawn[rows] == 0, h[before], saved[rows])
+        np.testing.assert_array_equal(h[after], expected)
