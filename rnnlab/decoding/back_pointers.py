@@ -70,12 +70,14 @@ class BackPointers:
     def hypotheses(self, groups: int, n_best: int) -> list[list[Hypothesis]]:
         """The ``n_best`` best finished sentences of each source, which has ``groups`` consecutive beams.
 
-        If there are fewer, the best unfinished sentences follow.
+        If there are fewer, the best unfinished sentences of beams with less than K finished ones follow.
         """
         all_scores, all_totals, open_totals, all_lengths, slots, _, open_lengths = map(
             self._ops.asnumpy, self.found
         )
-        ended, unended = all_scores > -np.inf, open_totals > -np.inf
+        ended = all_scores > -np.inf
+        # a full beam may have dropped the finished form of a sentence that is open
+        unended = (open_totals > -np.inf) & ~ended.all(axis=1, keepdims=True)
         ended[:, n_best:] = False
         (ended_beams, _), (open_beams, open_slots) = np.nonzero(ended), np.nonzero(unended)
 

@@ -85,7 +85,8 @@ def beam_search(
         The number of hypotheses to return for each source.
     num_groups : int
         The beam is divided into this number of groups, each of which is searched separately. At every step,
-        words that earlier groups have chosen for the same source at this step are penalised.
+        words that earlier groups have chosen for the same source at this step are penalised. <END> is never
+        penalised, and a group whose search has ended chooses no more words.
     diversity : float >= 0
         The penalty in nats for each time that an earlier group chose the word. ``log_prob`` and ``score`` do
         not contain it.

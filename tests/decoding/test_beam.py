@@ -178,6 +178,18 @@ def test_unfinished_sentences_follow_the_finished_ones(rng):
     assert [h.finished for h in found] == [True, True, False, False]
 
 
+@given(seeds, st.integers(1, 4), st.integers(1, 3), st.integers(2, 3), st.integers(1, 4))
+@settings(max_examples=60)
+def test_groups_return_unfinished_sentences_only_if_nothing_ends(seed, words, max_length, groups, size):
+    """Groups that find the same sentences return fewer, and no sentence whose finished form they dropped."""
+    model = TableModel.random(np.random.default_rng(seed), words=words)
+    options = {"num_groups": groups, "max_length": max_length, "forbid": (START,)}
+    for found in beam_search(
+        model, [0, 1, 2], beam_size=groups * size, n_best=groups * size, diversity=0.1, **options
+    ):
+        assert all(hypothesis.finished for hypothesis in found)
+
+
 @given(seeds, st.integers(1, 4), st.integers(1, 3), st.sampled_from([0.0, 1.0]))
 @settings(max_examples=60)
 def test_all_that_is_in_the_beam_ends_at_the_maximum_length(seed, words, max_length, length_penalty):
