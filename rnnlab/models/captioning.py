@@ -267,7 +267,8 @@ class CaptioningRNN(EncoderDecoder):
             The decoder reads all tokens of a row except the last and predicts all except the first.
             ``<NULL>`` is not scored. S captions of each image are N S examples; each image is encoded once.
         rng : numpy Generator, optional
-            Draws the masks of dropout and zoneout. Without it there is no dropout and no zoneout.
+            Draws the masks of dropout and zoneout. Without it nothing is dropped, and zoneout takes its
+            expectation, as in inference.
         grads : Parameters, optional
             Overwritten with the gradients. New arrays are allocated if it is left out.
         sampling : float in [0, 1]
@@ -308,7 +309,7 @@ class CaptioningRNN(EncoderDecoder):
         return self._loss(features, forced, rng, grads, sampling, part_of, inputs)
 
     def nll(self, features: Features, captions: Array) -> tuple[float, int]:
-        """The negative log-likelihood of a batch, without dropout, zoneout and gradients.
+        """The negative log-likelihood of a batch, as in inference, without gradients.
 
         Parameters
         ----------

@@ -171,7 +171,8 @@ class SequenceClassifier(Model):
         lengths : (N,) integers in [0, T], optional
             Number of real steps of each sequence, all T if left out. The state of an empty sequence is zero.
         rng : numpy Generator, optional
-            Draws the masks of dropout and zoneout. Without it there is no dropout and no zoneout.
+            Draws the masks of dropout and zoneout. Without it nothing is dropped, and zoneout takes its
+            expectation, as in inference.
         grads : Parameters, optional
             Overwritten with the gradients. New arrays are allocated if it is left out.
         part_of : (int, int), optional
@@ -293,7 +294,7 @@ class SequenceClassifier(Model):
         return (loss, dinputs) if inputs else loss
 
     def nll(self, x: Array, labels: Array, lengths: Array | None = None) -> tuple[float, int]:
-        """The negative log-likelihood of a batch, without dropout, zoneout and gradients.
+        """The negative log-likelihood of a batch, as in inference, without gradients.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ from rnnlab.types import Array
 class Inference(Model):
     """The part of :class:`~rnnlab.models.encoder_decoder.EncoderDecoder` that needs no gradients.
 
-    There is no dropout and no zoneout.
+    Nothing is dropped, and zoneout takes its expectation.
     """
 
     encoder: Any
@@ -138,22 +138,22 @@ class Inference(Model):
     def _decoded(self, inputs: Any, forced: TeacherForced) -> tuple[Decoded, Array | None]:
         """The decoder's outputs under teacher forcing, and the alignment of thought vectors if there are any.
 
-        There is no dropout and no zoneout.
+        Nothing is dropped, and zoneout takes its expectation.
         """
         source = self._reviewed(inputs).source
         words, _ = self.embedding.forward(self.params, forced.inputs)
         return self.decoder.forward(self.params, words, source, forced.lengths)[0], source.alignment
 
     def _reviewed(self, inputs: Any) -> Reviewed:
-        """The outputs of encoder and reviewer, without dropout and zoneout."""
+        """The outputs of encoder and reviewer, as in inference."""
         source, _ = self.encoder.forward(self.params, inputs)
         return self.reviewer.forward(self.params, source)[0]
 
     def last_states(self, source: Any, sentences: Array) -> Array:
         """The hidden state that predicts the last token of each sentence, under teacher forcing.
 
-        There is no dropout and no zoneout. For a sentence that the model generated, it is the hidden state
-        from which it generated the last token.
+        Nothing is dropped, and zoneout takes its expectation. For a sentence that the model generated, it is
+        the hidden state from which it generated the last token.
 
         Parameters
         ----------

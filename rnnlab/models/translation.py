@@ -254,7 +254,8 @@ class Seq2Seq(EncoderDecoder):
             ``<START>``, the words, ``<END>``, then ``<NULL>``. S sentences of each source are N S
             examples; each source is encoded once.
         rng : numpy Generator, optional
-            Draws the masks of dropout and zoneout. Without it there is no dropout and no zoneout.
+            Draws the masks of dropout and zoneout. Without it nothing is dropped, and zoneout takes its
+            expectation, as in inference.
         grads : Parameters, optional
             Overwritten with the gradients. New arrays are allocated if it is left out.
         sampling : float in [0, 1]
@@ -295,7 +296,7 @@ class Seq2Seq(EncoderDecoder):
         return self._loss(batch, forced, rng, grads, sampling, part_of, inputs)
 
     def nll(self, source: Array, target: Array) -> tuple[float, int]:
-        """The negative log-likelihood of a batch, without dropout, zoneout and gradients.
+        """The negative log-likelihood of a batch, as in inference, without gradients.
 
         Parameters
         ----------

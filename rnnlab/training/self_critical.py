@@ -14,8 +14,9 @@ The baseline b:
               has a lower variance (Luo 2020; a leave-one-out mean, so that the estimate is not biased)
 
 <END> is a token of the sentence. The probability of a sentence that is cut at ``max_length`` words has no
-factor for <END>. No token is forbidden, and by default there is no dropout and no zoneout, neither in
-sampling nor in the loss, so that the gradient is that of the distribution that the sentences are drawn from.
+factor for <END>. No token is forbidden. By default sampling and the loss both run as in inference: nothing
+is dropped, and zoneout takes its expectation. The gradient is then that of the distribution that the
+sentences are drawn from.
 ``feature_dropout`` is applied to the inputs once, so that sampling, greedy decoding and the loss read the
 same features. With ``dropout``, the loss uses the dropout of the model, and sampling uses none.
 """
