@@ -4,9 +4,10 @@
               exp(1 - r / c) where the candidates are shorter (c words) than the closest references (r words)
     ROUGE-L   from the longest common subsequence with each reference: the best precision P and the best
               recall R are taken independently, score = (1 + b^2) P R / (R + b^2 P), b = 1.2
-    CIDEr     10 x cosine similarity of tf-idf vectors of 1- to 4-grams, mean over references (CIDEr-D:
-              clipped counts, a Gaussian penalty on the difference in length). The document frequencies come
-              from the references that are evaluated, so a single image scores 0
+    CIDEr     the variant CIDEr-D, which COCO's evaluation calls CIDEr: 10 x cosine similarity of tf-idf
+              vectors of 1- to 4-grams with clipped counts, times a Gaussian penalty on the difference in
+              length, mean over references. The document frequencies come from the references that are
+              evaluated, so a single image scores 0
     METEOR    unigrams aligned by word, stem, synonym and paraphrase, F-mean with a penalty on fragments;
               needs Java
 
