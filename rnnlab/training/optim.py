@@ -151,7 +151,9 @@ class Adam(PrimitiveRule):
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2).
 
-    Before each update of Adam, w -= learning_rate weight_decay w. All parameters decay, biases too.
+    Before each update of Adam, w -= learning_rate weight_decay w. All parameters decay, biases too. The
+    learning rate is that of the update, as in PyTorch. In the paper only the schedule's factor multiplies the
+    decay: its lambda is weight_decay times the base learning rate here.
     """
 
     primitive: ClassVar[str] = "adamw"

@@ -1,7 +1,8 @@
 """Weight decay: before each update of the rule, w -= learning_rate decay w, with a decay for each parameter.
 
 The decay is decoupled from the gradient (Loshchilov and Hutter 2019): it does not enter the gradient's norm,
-its clipping or its averages. The learning rate is the scheduled one. For each rule that means:
+its clipping or its averages. The learning rate is the scheduled one, as in PyTorch; the paper's lambda is the
+decay times the base learning rate. For each rule that means:
 
     adam        AdamW
     sgd         equal to the gradient of the penalty decay / 2 |w|^2, if the gradient is not clipped
