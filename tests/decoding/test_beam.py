@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from rnnlab.decoding import beam, beam_search, greedy
 
+from .listed import listed_beam_search
 from .toys import END, START, AttendingModel, TableModel, assert_same_hypotheses
 
 seeds = st.integers(0, 2**32 - 1)
@@ -178,18 +179,6 @@ def test_unfinished_sentences_follow_the_finished_ones(rng):
     assert [h.finished for h in found] == [True, True, False, False]
 
 
-@given(seeds, st.integers(1, 4), st.integers(1, 3), st.integers(2, 3), st.integers(1, 4))
-@settings(max_examples=60)
-def test_groups_return_unfinished_sentences_only_if_nothing_ends(seed, words, max_length, groups, size):
-    """Groups that find the same sentences return fewer, and no sentence whose finished form they dropped."""
-    model = TableModel.random(np.random.default_rng(seed), words=words)
-    options = {"num_groups": groups, "max_length": max_length, "forbid": (START,)}
-    for found in beam_search(
-        model, [0, 1, 2], beam_size=groups * size, n_best=groups * size, diversity=0.1, **options
-    ):
-        assert all(hypothesis.finished for hypothesis in found)
-
-
 @given(seeds, st.integers(1, 4), st.integers(1, 3), st.sampled_from([0.0, 1.0]))
 @settings(max_examples=60)
 def test_all_that_is_in_the_beam_ends_at_the_maximum_length(seed, words, max_length, length_penalty):
@@ -331,6 +320,30 @@ def test_groups_start_with_different_words(seed, num_groups):
             expected = model.log_prob(source, hypothesis.tokens, hypothesis.finished)
             assert hypothesis.log_prob == pytest.approx(expected)
             assert hypothesis.score == pytest.approx(expected / (len(hypothesis.tokens) + 1))
+
+
+@given(seeds, st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2), st.integers(0, 2))
+@settings(max_examples=100)
+def test_any_beam_is_that_of_lists(seed, num_groups, size, max_length, min_length, no_repeat_ngram):
+    """All options together, at any width. All sentences can end, so that only finished ones are returned."""
+    rng = np.random.default_rng(seed)
+    length_penalty, normalisation = [(0.0, "power"), (0.7, "power"), (2.0, "power"), (1.0, "gnmt")][seed % 4]
+    model = TableModel.random(rng, words=3)
+    options = {
+        "beam_size": num_groups * size,
+        "n_best": int(rng.integers(1, num_groups * size + 1)),
+        "max_length": max_length,
+        "min_length": min(min_length, max_length),
+        "length_penalty": length_penalty,
+        "normalisation": normalisation,
+        "num_groups": num_groups,
+        "no_repeat_ngram": no_repeat_ngram,
+    }
+    if num_groups > 1:
+        options["diversity"] = float(rng.uniform(0.1, 3))
+    for source, found in enumerate(beam_search(model, [0, 1, 2], forbid=(START,), **options)):
+        expected = listed_beam_search(model, source, **options)
+        assert_same_hypotheses(found, expected)
 
 
 def diverse(model, source, num_groups, diversity, max_length):
