@@ -1,4 +1,4 @@
-"""One training step: scheduled sampling passed to the model, and a step that fails."""
+"""One training step: its options together, scheduled sampling passed to the model, and a step that fails."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from rnnlab.training.solver import Solver
+
+from .trainings import ARNET, Captions, captioner
 
 
 def quiet(model, data, **options):
@@ -105,3 +107,64 @@ def test_graphs_need_a_gpu(model, data):
     with pytest.raises(ValueError, match="graphs is true, but the model is on the CPU: .* with graphs=False"):
         quiet(model, data, graphs=True)
     assert quiet(model, data).options.graphs is None
+
+
+class RecordedCaptions(Captions):
+    """Captions that remember the batches of training."""
+
+    def epoch(self, split, batch_size, rng):
+        found = super().epoch(split, batch_size, rng)
+        if split == "train":
+            self.batches = found
+        return found
+
+
+def adam(dw, t, m, v):
+    """Algorithm 1 of Kingma and Ba (2015), for a step size of 1."""
+    m[...], v[...] = 0.9 * m + 0.1 * dw, 0.999 * v + 0.001 * dw**2
+    return m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+
+
+STEPS = {"sgd": lambda dw, t, m, v: dw, "adam": adam}
+
+
+@pytest.mark.parametrize("rule", STEPS)
+@pytest.mark.parametrize("loss_average", ["batch", "token"])
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_all_options_of_an_update_together(rule, loss_average, accumulate):
+    """Both clippings, decay, schedule, frozen parameters, parts of batches and average, as a loop."""
+    data, options = RecordedCaptions(), {"attention": "dot", "loss_average": loss_average, **ARNET}
+    model, own = captioner(**options), captioner(**options)
+    Solver(
+        model,
+        data,
+        update_rule=rule,
+        optim_config={"learning_rate": 0.05},
+        schedule={"name": "step", "every": 2, "unit": "iterations"},
+        weight_decay={"W_vocab": 0.3, "W*": 0.1},
+        trains=["!W_embed"],
+        clip_value=0.05,
+        clip_norm=0.2,
+        ema_decay=0.2,
+        accumulate=accumulate,
+        num_epochs=1,
+        batch_size=6,
+        verbose=False,
+    ).train()
+    params, average = own.params, own.params.flat.copy()
+    decays, (m, v) = params.zeros_like(), np.zeros((2, params.flat.size))
+    for name, decay in {"W_vocab": 0.3, "Wx": 0.1, "Wh": 0.1, "W_proj": 0.1, "Wz": 0.1}.items():
+        decays[name] = np.full(params[name].shape, decay)
+    assert len(data.batches) == 4
+    for t, indices in enumerate(data.batches, 1):
+        _, grads = own.loss(*data.batch("train", indices))
+        grads["W_embed"] = np.zeros(grads["W_embed"].shape)
+        dw = np.clip(grads.flat, -0.05, 0.05)
+        norm = np.linalg.norm(dw)
+        assert abs(grads.flat).max() > 0.05
+        assert norm > 0.2
+        step = STEPS[rule](dw * 0.2 / norm, t, m, v)
+        params.flat[...] -= 0.05 * 0.5 ** ((t - 1) // 2) * (decays.flat * params.flat + step)
+        decay = min(0.2, t / (9 + t))
+        average = decay * average + (1 - decay) * params.flat
+    np.testing.assert_allclose(model.params.flat, average, rtol=1e-9, atol=1e-12)
