@@ -57,8 +57,9 @@ class DeepOutput:
         t = tanh(h W_h + z W_z + y + b)         (M, W), y is the word vector (M, W)
         scores = dropout(t) W_vocab + b_vocab
 
-    Eq. 7 of Xu et al. (2015) with tanh and a bias, and eq. 11 of Xia et al. (2017). Without contexts there
-    is no term z W_z. W_h, W_z and b are the parameters W_deep_h, W_deep_z and b_deep.
+    Eq. 7 of Xu et al. (2015) with tanh and a bias. Eq. 11 of Xia et al. (2017) has the same inputs, but maps
+    them to the scores directly. Without contexts there is no term z W_z. W_h, W_z and b are the parameters
+    W_deep_h, W_deep_z and b_deep.
     """
 
     is_deep = True
