@@ -7,13 +7,12 @@ from types import MappingProxyType
 from typing import Annotated, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from rnnlab.errors import InputError
 from rnnlab.layers.checks import check_probability, check_real, check_weight, in_memory_of
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.effects import check_effects
-from rnnlab.models.parts.initialisation import FanIns, Initialisation, initialise
+from rnnlab.models.parts.initialisation import FanIns, initialise
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.ops import device_of, ops_for, ops_on
@@ -181,19 +180,19 @@ class Model:
         return model
 
     def _initialise(
-        self,
-        shapes: Shapes,
-        dtype: DTypeLike,
-        kind: Initialisation,
-        *,
-        scale: float,
-        rng: np.random.Generator | int,
-        fan_ins: FanIns = MappingProxyType({}),
+        self, shapes: Shapes, rng: np.random.Generator | int, fan_ins: FanIns = MappingProxyType({})
     ) -> None:
-        """Make :attr:`params`."""
+        """Make :attr:`params`, with the dtype and the initialisation of the options."""
+        options = self._options
         self._check_shapes(shapes)
-        self.params = Parameters(shapes, dtype)
-        initialise(self.params, kind, scale=scale, rng=np.random.default_rng(rng), fan_ins=fan_ins)
+        self.params = Parameters(shapes, options["dtype"])
+        initialise(
+            self.params,
+            options["initialisation"],
+            scale=options["init_scale"],
+            rng=np.random.default_rng(rng),
+            fan_ins=fan_ins,
+        )
 
     def to(self, device: str) -> Self:
         """Move the parameters to a device, in place: "cpu", "gpu" (the first), or "gpu:N".

@@ -217,18 +217,10 @@ class CaptioningRNN(EncoderDecoder):
             WordEmbedding(V, wordvec_dim, dropout=word_dropout),
             decoder,
             build_output(decoder.context_dim, V, self._options),
-            loss_average=loss_average,
-            label_smoothing=label_smoothing,
-            doubly_stochastic=doubly_stochastic,
-            reconstruction=reconstruction,
             reconstructor=decoder_reconstructor(self._options),
-            discriminative=discriminative,
             discriminator=build_discriminator(
                 "CaptioningRNN", word_to_idx, reviewer_part.blocks, self._options
             ),
-            initialisation=initialisation,
-            init_scale=init_scale,
-            dtype=dtype,
             rng=rng,
             device=device,
         )

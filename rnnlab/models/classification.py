@@ -140,7 +140,7 @@ class SequenceClassifier(Model):
         output = {"W_class": (hidden_dim, num_classes), "b_class": (num_classes,)}
         arnet = {} if self.reconstructor is None else self.reconstructor.shapes()
         shapes = distinct("SequenceClassifier", self.layers.shapes(), output, arnet)
-        self._initialise(shapes, dtype, initialisation, scale=init_scale, rng=rng)
+        self._initialise(shapes, rng)
         set_forget_bias("SequenceClassifier", self.params, recurrence.cell, forget_bias)
         self.to(device)
 

@@ -16,14 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from rnnlab.decoding.search import num_rows, select
 from rnnlab.errors import InputError
 from rnnlab.layers.attention.losses import doubly_stochastic_loss
 from rnnlab.layers.checks import check_rng
 from rnnlab.layers.softmax import loss_divisor
-from rnnlab.models.base import BatchSize, averaging_size
+from rnnlab.models.base import LOSSES, BatchSize, averaging_size
 from rnnlab.models.inference import Inference
 from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.discriminator import Discriminator, check_discriminator
@@ -37,7 +36,6 @@ from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
 from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.models.parts.vocabulary import check_vocabulary
-from rnnlab.options import Initialisation, LossAverage
 from rnnlab.parameters import Parameters, distinct
 from rnnlab.types import Array, Random
 
@@ -52,29 +50,30 @@ class LossScales(NamedTuple):
 class EncoderDecoder(Inference):
     """Encoder, word vectors, decoder and output as one model.
 
+    The weights of the losses, and the dtype and initialisation of the parameters, are those of ``_options``.
+
     Parameters
     ----------
     word_to_idx : mapping of str to int
         The vocabulary of the sentences. Padding is ``<NULL>``; decoding needs ``<START>`` and ``<END>``.
     encoder, reviewer, embedding, decoder, output : parts
         :mod:`rnnlab.models.parts.encoders` describes the interface of a part.
-    loss_average : "batch" or "token"
-    label_smoothing : float in [0, 1)
-    doubly_stochastic : float
-        Weight of the doubly stochastic loss of the attention to the source; 0 for no such loss.
-    reconstruction : float
-        Weight of the loss of ``reconstructor``; 0 for no such loss.
     reconstructor : Reconstructor or None
         The ARNet of the decoder's hidden states.
-    encoder_reconstruction, encoder_reconstructor
-        The same for the memory of a token encoder.
-    discriminative : float
-        Weight of the loss of ``discriminator``; 0 for no such loss.
     discriminator : Discriminator or None
         The scores of frequent words from thought vectors.
-    initialisation, init_scale, rng, dtype, device
-        Initialisation, dtype and device of the parameters.
+    encoder_reconstructor : EncoderReconstructor, optional
+        The ARNets of a token encoder's memory.
+    rng : numpy Generator or seed
+    device : str
     """
+
+    # the weights of the losses; 0 for a loss that the model does not have
+    label_smoothing: float
+    doubly_stochastic: float
+    reconstruction: float
+    encoder_reconstruction: float
+    discriminative: float
 
     _padded_inputs: Callable[[Any], dict[str, Array]]  # the encoder's inputs -> their arrays, padded
     _inputs_of_padded: Callable[[Mapping[str, Array]], Any]  # those arrays on the device -> inputs
@@ -89,20 +88,11 @@ class EncoderDecoder(Inference):
         decoder: Any,
         output: Any,
         *,
-        loss_average: LossAverage,
-        label_smoothing: float,
-        doubly_stochastic: float,
-        reconstruction: float,
         reconstructor: Reconstructor | None,
-        initialisation: Initialisation,
-        init_scale: float,
-        dtype: DTypeLike,
+        discriminator: Discriminator | None,
+        encoder_reconstructor: EncoderReconstructor | None = None,
         rng: np.random.Generator | int,
         device: str,
-        encoder_reconstruction: float = 0.0,
-        discriminative: float = 0.0,
-        discriminator: Discriminator | None = None,
-        encoder_reconstructor: EncoderReconstructor | None = None,
     ) -> None:
         name = type(self).__name__
         check_vocabulary(name, "word_to_idx", word_to_idx)
@@ -113,22 +103,18 @@ class EncoderDecoder(Inference):
         self.end_token: Any = self.word_to_idx.get("<END>")
         self.encoder, self.reviewer, self.embedding = encoder, reviewer, embedding
         self.decoder, self.output, self.output_loss = decoder, output, OutputLoss(output)
-        self.loss_average = loss_average
-        self.label_smoothing, self.doubly_stochastic = label_smoothing, doubly_stochastic
-        self.reconstruction, self.reconstructor = reconstruction, reconstructor
-        self.encoder_reconstruction, self.encoder_reconstructor = (
-            encoder_reconstruction,
-            encoder_reconstructor,
-        )
-        self.discriminative, self.discriminator = discriminative, discriminator
+        self.reconstructor, self.encoder_reconstructor = reconstructor, encoder_reconstructor
+        self.discriminator = discriminator
+        self.loss_average = self._options["loss_average"]
+        for loss in LOSSES:
+            setattr(self, loss, self._options.get(loss, 0.0))
         parts = (encoder, reviewer, embedding, decoder, output, reconstructor, encoder_reconstructor)
         shapes = distinct(name, *(part.shapes() for part in (*parts, discriminator) if part is not None))
         self._after_score, self._after_decoder, self._after_embedding = (
             [name for part in done if part is not None for name in part.shapes()]
             for done in ((output, reconstructor), (decoder,), (embedding,))
         )
-        fan_ins = reviewer.fan_ins()
-        self._initialise(shapes, dtype, initialisation, scale=init_scale, rng=rng, fan_ins=fan_ins)
+        self._initialise(shapes, rng, reviewer.fan_ins())
         self.to(device)
 
     def widened_from(self, config: Mapping[str, Any]) -> tuple[str, ...]:

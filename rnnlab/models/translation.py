@@ -207,20 +207,11 @@ class Seq2Seq(EncoderDecoder):
             WordEmbedding(V, wordvec_dim, dropout=word_dropout),
             decoder,
             build_output(decoder.context_dim, V, self._options),
-            loss_average=loss_average,
-            label_smoothing=label_smoothing,
-            doubly_stochastic=0.0,
-            reconstruction=reconstruction,
             reconstructor=decoder_reconstructor(self._options),
-            discriminative=discriminative,
             discriminator=build_discriminator("Seq2Seq", word_to_idx, reviewer_part.blocks, self._options),
-            initialisation=initialisation,
-            init_scale=init_scale,
-            dtype=dtype,
+            encoder_reconstructor=encoder_reconstructor(encoder, self._options),
             rng=rng,
             device=device,
-            encoder_reconstruction=encoder_reconstruction,
-            encoder_reconstructor=encoder_reconstructor(encoder, self._options),
         )
         set_forget_bias("Seq2Seq", self.params, recurrence.cell, forget_bias)
 
