@@ -11,7 +11,7 @@ from rnnlab.models.parts.decoders import (
     FactoredDecoder,
     FirstInputDecoder,
     RecurrentDecoder,
-    check_dot,
+    build_attentive_decoder,
 )
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
 from rnnlab.models.parts.recurrent_layer import Recurrence
@@ -76,21 +76,11 @@ def build_decoder(
     recurrence: Recurrence, reviewer: Reviewer | NoReviewer, options: Mapping[str, Any]
 ) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder | AttentiveDecoder:
     """The decoder: one that attends, or the one for ``image_input``."""
+    if options["attention"] or options["target_attention"]:
+        return build_attentive_decoder("CaptioningRNN", recurrence, reviewer.memory_dim, options)
     image_input, word_dim, hidden_dim = (
         options[name] for name in ("image_input", "wordvec_dim", "hidden_dim")
     )
-    if options["attention"] or options["target_attention"]:
-        check_dot("CaptioningRNN", options, reviewer.memory_dim)
-        return AttentiveDecoder(
-            recurrence,
-            word_dim,
-            hidden_dim,
-            memory_dim=reviewer.memory_dim if options["attention"] else 0,
-            attention_dim=options["attention_dim"] or hidden_dim,
-            score=options["attention"] or "additive",
-            selector=options["selector"],
-            target=options["target_attention"],
-        )
     if image_input == "first_input":
         return FirstInputDecoder(recurrence, word_dim, hidden_dim)
     if image_input == "every_step":

@@ -316,13 +316,42 @@ class _Alignment:
         self.of_thoughts = of_thoughts
 
 
-def check_dot(model: str, options: Mapping[str, Any], memory_dim: int) -> None:
-    """Raise ValueError if the score "dot" cannot compare the hidden state with a memory of this size."""
-    if options["attention"] == "dot" and memory_dim != options["hidden_dim"]:
+def build_attentive_decoder(
+    model: str, recurrence: Recurrence, memory_dim: int, options: Mapping[str, Any]
+) -> AttentiveDecoder:
+    """The attentive decoder that the options of a model choose.
+
+    Parameters
+    ----------
+    model : str
+        The name of the model's class, for the errors.
+    recurrence : Recurrence
+    memory_dim : int
+        Size of a vector of the memory, to which it attends if the option ``attention`` is set.
+    options : mapping
+        The options of the model.
+
+    Raises
+    ------
+    ValueError
+        If the score "dot" cannot compare the hidden state with a memory of this size.
+    """
+    hidden_dim, attention = options["hidden_dim"], options["attention"]
+    if attention == "dot" and memory_dim != hidden_dim:
         raise InputError(
             f"{model}: attention is 'dot', which needs hidden_dim and the memory's size to be equal, found "
-            f"{options['hidden_dim']} and {memory_dim}: use 'additive' or 'bilinear'"
+            f"{hidden_dim} and {memory_dim}: use 'additive' or 'bilinear'"
         )
+    return AttentiveDecoder(
+        recurrence,
+        options["wordvec_dim"],
+        hidden_dim,
+        memory_dim=memory_dim if attention else 0,
+        attention_dim=options["attention_dim"] or hidden_dim,
+        score=attention or "additive",
+        selector=options.get("selector", False),
+        target=options["target_attention"],
+    )
 
 
 def _first(source: Source) -> Array | None:

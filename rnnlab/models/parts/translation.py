@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder, check_dot
+from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder, build_attentive_decoder
 from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
 from rnnlab.models.parts.token_encoder import TokenEncoder
@@ -35,19 +35,9 @@ def build_decoder(
     recurrence: Recurrence, reviewer: Reviewer | NoReviewer, options: Mapping[str, Any]
 ) -> AttentiveDecoder | RecurrentDecoder:
     """The decoder: one that attends to the source, to its own past states or to both, or a plain one."""
-    word_dim, hidden_dim, attention = (options[name] for name in ("wordvec_dim", "hidden_dim", "attention"))
-    if not attention and not options["target_attention"]:
-        return RecurrentDecoder(recurrence, word_dim, hidden_dim)
-    check_dot("Seq2Seq", options, reviewer.memory_dim)
-    return AttentiveDecoder(
-        recurrence,
-        word_dim,
-        hidden_dim,
-        memory_dim=reviewer.memory_dim if attention else 0,
-        attention_dim=options["attention_dim"] or hidden_dim,
-        score=attention or "additive",
-        target=options["target_attention"],
-    )
+    if options["attention"] or options["target_attention"]:
+        return build_attentive_decoder("Seq2Seq", recurrence, reviewer.memory_dim, options)
+    return RecurrentDecoder(recurrence, options["wordvec_dim"], options["hidden_dim"])
 
 
 def _encoder_dim(options: Mapping[str, Any]) -> int:
