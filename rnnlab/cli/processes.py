@@ -15,18 +15,18 @@ from typing import NamedTuple
 from rnnlab.training.interrupt import handled
 
 
-class Task(NamedTuple):
-    """A command, and the file that its output is appended to."""
+class Command(NamedTuple):
+    """The words of a command, and the file that its output is appended to."""
 
     name: str
-    command: Sequence[str]
+    words: Sequence[str]
     log: Path
 
 
 class Processes:
-    """Runs each task in a separate process.
+    """Runs each command in a separate process.
 
-    Ctrl-C, SIGTERM and SIGUSR1 are forwarded to all processes, and no further task is started. Each process
+    Ctrl-C, SIGTERM and SIGUSR1 are forwarded to all processes, and no further one is started. Each process
     has its own session, because a terminal would otherwise send Ctrl-C to it as well, and a second signal
     ends a training without a checkpoint.
 
@@ -51,8 +51,8 @@ class Processes:
         self._starting = threading.RLock()
         self.received: signal.Signals | None = None
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, int | None]]:
-        """Yield each task when it ends, with its exit status; None if it was not started.
+    def run(self, commands: Sequence[Command]) -> Iterator[tuple[Command, int | None]]:
+        """Yield each command when it ends, with its exit status; None if it was not started.
 
         It must be called in the main thread, which receives the signals.
 
@@ -62,21 +62,21 @@ class Processes:
             If a process cannot be started. Running processes are waited for, and no further one is started.
         """
         with handled(self._send_on), ThreadPoolExecutor(self._jobs) as pool:
-            futures = {pool.submit(self._run, task): task for task in tasks}
+            futures = {pool.submit(self._run, command): command for command in commands}
             try:
                 for future in as_completed(futures):
                     yield futures[future], future.result()
             finally:
                 pool.shutdown(cancel_futures=True)
 
-    def _run(self, task: Task) -> int | None:
+    def _run(self, command: Command) -> int | None:
         with self._starting:
             if self.received is not None:
                 return None
-            task.log.parent.mkdir(parents=True, exist_ok=True)
-            with task.log.open("ab") as log:
+            command.log.parent.mkdir(parents=True, exist_ok=True)
+            with command.log.open("ab") as log:
                 process = subprocess.Popen(
-                    task.command,
+                    command.words,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rnnlab.cli import bugs
 from rnnlab.cli.arguments import check_outputs, positive_integer
 from rnnlab.cli.device_option import add_graphs, device_words, graphs_words, matmul_setting
-from rnnlab.cli.processes import Processes, Task
+from rnnlab.cli.processes import Command, Processes
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.report import add_scores, add_table, scored
 from rnnlab.cli.train import AFTER_A_SIGNAL
@@ -44,16 +44,16 @@ class Trial(NamedTuple):
         """The name of its directory."""
         return self.directory.name
 
-    def task(self, options: argparse.Namespace) -> Task:
+    def command(self, options: argparse.Namespace) -> Command:
         """The command that trains the run, or resumes it if it has begun."""
         if holds_run(self.directory):
             words = ["--resume", str(self.directory)]
         else:
             settings = [word for override in self.overrides for word in ("--set", override)]
             words = [self.recipe, *settings, "--out", str(self.directory)]
-        command = [sys.executable, "-m", "rnnlab", "train", *words, "--no-progress"]
+        train = [sys.executable, "-m", "rnnlab", "train", *words, "--no-progress"]
         how = f"{device_words(options)}{graphs_words(options)}".split()
-        return Task(self.name, [*command, *how], self.directory / _LOG)
+        return Command(self.name, [*train, *how], self.directory / _LOG)
 
 
 def add(commands: Any) -> None:
@@ -92,18 +92,18 @@ def _sweep(options: argparse.Namespace) -> int:
     check_writable("--out", folder, is_folder=True)
     check_outputs(options, "csv", inputs=options.recipes)
     states = {each.name: _FINISHED if each in finished else _NOT_STARTED for each in trials}
-    left = [each.task(options) for each in trials if each not in finished]
+    left = [each.command(options) for each in trials if each not in finished]
     print(f"{folder}: {len(trials)} runs, {len(finished)} of them finished", flush=True)
     threads = str(max(1, num_threads() // min(options.jobs, max(1, len(left)))))
     processes = Processes(options.jobs, {"RNNLAB_NUM_THREADS": threads, "OMP_NUM_THREADS": threads})
     notes = []
-    for task, status in processes.run(left):
+    for command, status in processes.run(left):
         if status is None:
             continue
-        states[task.name] = _state(status, is_ending=processes.received is not None)
-        print(f"{task.name}: {states[task.name]}", flush=True)
-        if states[task.name] == _FAILED:
-            notes.append(f"{task.name}: {_last_line(task.log)} ({task.log})")
+        states[command.name] = _state(status, is_ending=processes.received is not None)
+        print(f"{command.name}: {states[command.name]}", flush=True)
+        if states[command.name] == _FAILED:
+            notes.append(f"{command.name}: {_last_line(command.log)} ({command.log})")
     if processes.received is None:
         _show(plans, states, notes, options)
         return 1 if _FAILED in states.values() else 0

@@ -27,7 +27,7 @@ from rnnlab.models.parts.captioning import (
     StateActivation,
     build_decoder,
     build_encoder,
-    check_options,
+    check_image_input,
 )
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
@@ -199,7 +199,7 @@ class CaptioningRNN(EncoderDecoder):
         device: str = "cpu",
     ) -> None:
         self._options = arguments_of(CaptioningRNN, locals())
-        check_options(self._options)
+        check_image_input(self._options)
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
         V, recurrence = len(word_to_idx), Recurrence.of("CaptioningRNN", self._options)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from rnnlab.cli.processes import Processes, Task
+from rnnlab.cli.processes import Command, Processes
 
 WAITS = """
 import pathlib, signal, sys, time
@@ -22,27 +22,27 @@ time.sleep(60)
 """
 
 
-def task(folder, name, code, *arguments):
-    return Task(name, [sys.executable, "-c", code, *arguments], folder / name / "log")
+def command(folder, name, code, *arguments):
+    return Command(name, [sys.executable, "-c", code, *arguments], folder / name / "log")
 
 
-def test_each_task_with_its_exit_status_and_its_output(tmp_path):
+def test_each_command_with_its_exit_status_and_its_output(tmp_path):
     codes = {"good": "print('one')", "bad": "raise SystemExit(3)", "env": "import os; print(os.environ['A'])"}
-    tasks = [task(tmp_path, name, code) for name, code in codes.items()]
-    statuses = {done.name: status for done, status in Processes(2, {"A": "two"}).run(tasks)}
+    commands = [command(tmp_path, name, code) for name, code in codes.items()]
+    statuses = {done.name: status for done, status in Processes(2, {"A": "two"}).run(commands)}
     assert statuses == {"good": 0, "bad": 3, "env": 0}
     assert (tmp_path / "good" / "log").read_text() == "one\n"
     assert (tmp_path / "env" / "log").read_text() == "two\n"
-    assert [status for _, status in Processes(1, {"A": "3"}).run(tasks[2:])] == [0]
+    assert [status for _, status in Processes(1, {"A": "3"}).run(commands[2:])] == [0]
     assert (tmp_path / "env" / "log").read_text() == "two\n3\n"
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_no_more_than_so_many_at_a_time(tmp_path, jobs):
     code = "import time; print(time.time()); time.sleep(0.3); print(time.time())"
-    tasks = [task(tmp_path, str(number), code) for number in range(4)]
-    assert [status for _, status in Processes(jobs, {}).run(tasks)] == [0] * 4
-    times = [tuple(map(float, each.log.read_text().split())) for each in tasks]
+    commands = [command(tmp_path, str(number), code) for number in range(4)]
+    assert [status for _, status in Processes(jobs, {}).run(commands)] == [0] * 4
+    times = [tuple(map(float, each.log.read_text().split())) for each in commands]
     at_once = [sum(start <= moment < end for start, end in times) for moment, _ in times]
     assert max(at_once) == jobs
 
@@ -50,8 +50,8 @@ def test_no_more_than_so_many_at_a_time(tmp_path, jobs):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_reaches_what_runs_and_nothing_more_starts(tmp_path, number):
     begun = [tmp_path / "a.begun", tmp_path / "b.begun"]
-    tasks = [task(tmp_path, name, WAITS, str(file)) for name, file in zip("ab", begun, strict=True)]
-    tasks.append(task(tmp_path, "c", "print('started')"))
+    commands = [command(tmp_path, name, WAITS, str(file)) for name, file in zip("ab", begun, strict=True)]
+    commands.append(command(tmp_path, "c", "print('started')"))
     before = signal.getsignal(number)
 
     def send():
@@ -62,7 +62,7 @@ def test_a_signal_reaches_what_runs_and_nothing_more_starts(tmp_path, number):
     sender = threading.Thread(target=send)
     sender.start()
     processes = Processes(2, {})
-    statuses = {done.name: status for done, status in processes.run(tasks)}
+    statuses = {done.name: status for done, status in processes.run(commands)}
     sender.join()
     assert statuses == {"a": 128 + number, "b": 128 + number, "c": None}
     assert processes.received == number
@@ -88,7 +88,7 @@ def test_a_second_signal_may_come_while_the_first_is_sent_on(tmp_path, monkeypat
     monkeypatch.setattr("rnnlab.cli.processes.signal.Signals", again)  # called while the lock is held
     sender = threading.Thread(target=send)
     sender.start()
-    results = Processes(1, {}).run([task(tmp_path, "a", WAITS, str(begun))])
+    results = Processes(1, {}).run([command(tmp_path, "a", WAITS, str(begun))])
     # -2: the second signal came while Python ended, where it has given SIGINT its default effect back
     assert [status for _, status in results] in ([130], [143], [-signal.SIGINT])
     sender.join()
@@ -96,14 +96,14 @@ def test_a_second_signal_may_come_while_the_first_is_sent_on(tmp_path, monkeypat
 
 def test_a_process_that_cannot_start_ends_the_rest(tmp_path):
     (tmp_path / "file").touch()
-    bad = Task("bad", [sys.executable, "-c", ""], tmp_path / "file" / "log")
+    bad = Command("bad", [sys.executable, "-c", ""], tmp_path / "file" / "log")
     with pytest.raises(OSError, match="file"):
-        list(Processes(1, {}).run([bad, *(task(tmp_path, str(number), "") for number in range(8))]))
+        list(Processes(1, {}).run([bad, *(command(tmp_path, str(number), "") for number in range(8))]))
     assert not (tmp_path / "7").exists()  # the first may have started
 
 
 def test_who_stops_asking_starts_nothing_more(tmp_path):
-    ended = Processes(1, {}).run([task(tmp_path, str(number), "") for number in range(8)])
+    ended = Processes(1, {}).run([command(tmp_path, str(number), "") for number in range(8)])
     next(ended)
     ended.close()
     assert not (tmp_path / "7").exists()

@@ -33,13 +33,13 @@ def commands(monkeypatch):
     """The commands of the processes, none of which is run, but whose recipes are read: each succeeds."""
     found = []
 
-    def run(self, tasks):
-        for task in tasks:
-            found.append(task.command[task.command.index("train") :])
+    def run(self, commands):
+        for command in commands:
+            found.append(command.words[command.words.index("train") :])
             options = cli._parser().parse_args(found[-1])
             if options.recipe is not None:
                 read_recipe(options.recipe, train._changes(options))
-            yield task, 0
+            yield command, 0
 
     monkeypatch.setattr(Processes, "run", run)
     monkeypatch.setattr("rnnlab.cli.sweep._show", lambda *arguments: None)
@@ -129,7 +129,7 @@ def failing(recipe, run, tmp_path, monkeypatch):
     folder = tmp_path / "the sweep"
     (folder / "seed=1").mkdir(parents=True)
     (folder / "seed=0").symlink_to(run)
-    monkeypatch.setattr(Processes, "run", lambda self, tasks: ((task, 1) for task in tasks))
+    monkeypatch.setattr(Processes, "run", lambda self, commands: ((command, 1) for command in commands))
     monkeypatch.setattr("rnnlab.cli.sweep._last_line", lambda log: "why")
     return [recipe, "--set", "training.seed=0,1", "--out", folder]
 

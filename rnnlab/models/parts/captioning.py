@@ -23,14 +23,8 @@ StateActivation: TypeAlias = Literal["none", "tanh"]
 IMAGE_INPUTS = get_args(ImageInput)
 
 
-def check_options(options: Mapping[str, Any]) -> None:
-    """Check that the options are compatible with each other.
-
-    Raises
-    ------
-    ValueError
-        If two options are incompatible. The error names both.
-    """
+def check_image_input(options: Mapping[str, Any]) -> None:
+    """Raise ValueError if a model that attends reads the image in another way than as its initial state."""
     attends = options["attention"] or options["target_attention"]
     if attends and options["image_input"] != "initial_state":
         raise InputError(

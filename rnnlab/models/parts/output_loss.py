@@ -22,7 +22,7 @@ from rnnlab.types import Array, Random
 SCORES_AT_ONCE = 1 << 23  # numbers in a chunk, 32 MB in float32
 _ROWS_AT_LEAST = 512  # rows of a chunk; matrix products with fewer rows are slow
 
-Output = LinearOutput | DeepOutput
+OutputLayer = LinearOutput | DeepOutput
 
 
 class OutputLoss:
@@ -33,7 +33,7 @@ class OutputLoss:
     output : LinearOutput or DeepOutput
     """
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: OutputLayer) -> None:
         self.output = output
 
     def loss(
@@ -93,7 +93,7 @@ class OutputLoss:
 
 
 def output_loss(
-    output: Output,
+    output: OutputLayer,
     params: Parameters,
     inputs: OutputInputs,
     targets: Array,
@@ -143,7 +143,7 @@ def output_loss(
     return total if by_row else total * weights, dinputs
 
 
-def output_nll(output: Output, params: Parameters, inputs: OutputInputs, targets: Array) -> float:
+def output_nll(output: OutputLayer, params: Parameters, inputs: OutputInputs, targets: Array) -> float:
     """The summed negative log-likelihood of rows in nats, without dropout and gradients."""
     ops, total = ops_for(inputs.hidden), 0.0
     for rows in _chunks(len(targets), output.vocabulary_size):

@@ -6,7 +6,7 @@ from rnnlab.models.parts.captioning import (
     IMAGE_INPUTS,
     build_decoder,
     build_encoder,
-    check_options,
+    check_image_input,
 )
 from rnnlab.models.parts.decoders import (
     AttentiveDecoder,
@@ -75,7 +75,7 @@ def test_decoder(options, kind):
 @pytest.mark.parametrize("attends", [{"attention": "dot"}, {"target_attention": True}], ids=str)
 def test_attention_needs_the_image_as_initial_state(image_input, attends):
     with pytest.raises(ValueError, match=f"image_input is '{image_input}', expected 'initial_state'"):
-        check_options(options_of(image_input=image_input, **attends))
+        check_image_input(options_of(image_input=image_input, **attends))
 
 
 @pytest.mark.parametrize("option", [{"state_activation": "tanh"}, {"project_cell": True}], ids=str)
