@@ -9,12 +9,12 @@ from itertools import islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
-Prepared = TypeVar("Prepared")
+Result = TypeVar("Result")
 
 
 def prefetched(
-    prepare: Callable[[Item], Prepared], items: Iterable[Item], ahead: int
-) -> Generator[Prepared, None, None]:
+    prepare: Callable[[Item], Result], items: Iterable[Item], ahead: int
+) -> Generator[Result, None, None]:
     """Yield ``prepare(item)`` for every item, in order, prepared up to ``ahead`` items early.
 
     All calls come from one thread, one after another. An error of a call is raised where its result would

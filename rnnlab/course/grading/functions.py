@@ -26,7 +26,7 @@ _SUSPECT = re.compile(
 _MOST_TIMES = 12  # time limit of all calls of a mark, in limits of one call; numeric gradients have thousands
 
 
-class StudentCache(tuple[Array]):
+class RemoteCache(tuple[Array]):
     """A placeholder for a cache, which stays in the student's process.
 
     Its only element is an array: the number of the cache, and how often a function has written into it.
@@ -94,7 +94,7 @@ class RemoteFunction:
         if self._stopped:  # it would be stopped again
             raise FunctionStopped(self._stopped)
         start = time.monotonic()
-        sent = tuple(_handle(each) if isinstance(each, StudentCache) else each for each in arguments)
+        sent = tuple(_handle(each) if isinstance(each, RemoteCache) else each for each in arguments)
         try:
             answer = self._process.call(
                 self.__name__, sent, options, keep_cache=self._keep_cache, given=self._given
@@ -108,7 +108,7 @@ class RemoteFunction:
             raise self._error(answer)
         self.forwards = max(self.forwards, answer["forwards"])
         for given, after, changed in zip(arguments, answer["arguments"], answer["changed"], strict=True):
-            if isinstance(given, StudentCache):
+            if isinstance(given, RemoteCache):
                 given[0][1] += changed
             else:
                 _write_back(given, after)
@@ -126,13 +126,13 @@ class RemoteFunction:
         return FunctionStopped(f"raises {kind}{': ' if message else ''}{message}{place}")
 
 
-def _handle(cache: StudentCache) -> wire.Handle:
+def _handle(cache: RemoteCache) -> wire.Handle:
     return wire.Handle(int(cache[0][0]))
 
 
 def _received(value: Any) -> Any:
     if isinstance(value, wire.Handle):
-        return StudentCache((np.array([value.number, 0]),))
+        return RemoteCache((np.array([value.number, 0]),))
     if isinstance(value, wire.Foreign):
         return type(value.type_name, (), {})()  # an object whose type an error can name
     if isinstance(value, dict):

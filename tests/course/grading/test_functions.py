@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rnnlab.course.grading import functions
-from rnnlab.course.grading.functions import RemoteFunction, StudentCache
+from rnnlab.course.grading.functions import RemoteCache, RemoteFunction
 from rnnlab.course.grading.process import Limits, StudentProcess
 from rnnlab.course.running import FunctionStopped
 
@@ -82,7 +82,7 @@ def test_forward_and_backward(process: StudentProcess) -> None:
     backward = RemoteFunction(process, "scale_backward")
     out, cache = forward(np.arange(3.0), {"w": np.array(2.0)})
     np.testing.assert_array_equal(out, [0, 2, 4])
-    assert isinstance(cache, StudentCache)
+    assert isinstance(cache, RemoteCache)
     dx, dparams = backward(np.ones(3), cache)
     np.testing.assert_array_equal(dx, [2, 2, 2])
     assert dparams["w"] == 3
