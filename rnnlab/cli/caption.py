@@ -21,7 +21,7 @@ from rnnlab.data import image_from_url, open_features
 from rnnlab.data.photograph_inputs import frame_of, unlike_training
 from rnnlab.errors import InputError, MissingDataError
 from rnnlab.reading import check_regular
-from rnnlab.recipes.data import ShapesData
+from rnnlab.recipes.data import ShapesTable
 from rnnlab.recipes.recipe import Config
 from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
 from rnnlab.runs import Run
@@ -200,7 +200,7 @@ def _of_data(directories: Sequence[str], wanted: Sequence[str], options: argpars
             "to caption photographs, give with --encoder the ONNX file of the encoder that made the features "
             "of the run, which they do not record"
         )
-        if isinstance(run.config.data, ShapesData):
+        if isinstance(run.config.data, ShapesTable):
             hint = "this run captions no photographs: its features come from no encoder"
         raise MissingDataError(f"{error}; {hint}") from None
 

@@ -14,7 +14,7 @@ from rnnlab.cli.run_arguments import RUNS_HELP, add_average, open_runs
 from rnnlab.cli.search_options import add_beam_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.errors import InputError
-from rnnlab.recipes.data import ShapesData
+from rnnlab.recipes.data import ShapesTable
 from rnnlab.recipes.recipe import Config, TranslationConfig
 from rnnlab.serving.answerer import Answerer
 from rnnlab.serving.captioning import PhotographCaptioner, PictureCaptioner
@@ -86,7 +86,7 @@ def _answerer(options: argparse.Namespace) -> Answerer:
     except InputError as error:
         raise InputError(f"{error}; a page is for models that caption or translate") from None
     decoding = search_options(config.decoding, options)
-    has_encoder = isinstance(config, Config) and not isinstance(config.data, ShapesData)
+    has_encoder = isinstance(config, Config) and not isinstance(config.data, ShapesTable)
     if options.encoder and not has_encoder:
         raise InputError(f"--encoder is for photographs, and {run.directory} reads none")
     if has_encoder:

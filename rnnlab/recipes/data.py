@@ -15,7 +15,7 @@ from rnnlab.recipes.schema import EnvPath
 
 
 @dataclass(frozen=True)
-class ShapesData:
+class ShapesTable:
     """Rendered scenes of coloured shapes, made on first use.
 
     Attributes
@@ -45,7 +45,7 @@ class ShapesData:
 
 
 @dataclass(frozen=True)
-class CourseData:
+class CourseTable:
     """A folder in the layout of the cs231n course, as ``rnnlab data prepare`` writes it.
 
     Attributes
@@ -78,7 +78,7 @@ class CourseData:
 
 
 @dataclass(frozen=True)
-class KarpathyData:
+class KarpathyTable:
     """Captions in Karpathy's JSON with their splits, and an HDF5 file of features joined on the file name.
 
     Attributes
@@ -120,7 +120,7 @@ class KarpathyData:
 
 
 @dataclass(frozen=True)
-class CocoData:
+class CocoTable:
     """Captions in COCO's JSON, a file for each split, and HDF5 files of features joined on the file name.
 
     Attributes

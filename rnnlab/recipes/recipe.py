@@ -25,14 +25,14 @@ from rnnlab.data.subwords import SUBWORDS
 from rnnlab.errors import InputError
 from rnnlab.metrics import METRICS
 from rnnlab.recipes.data import (
-    CocoData,
-    CourseData,
+    CocoTable,
+    CourseTable,
     DigitsTable,
     HabeasTable,
-    KarpathyData,
+    KarpathyTable,
     MnistTable,
     ParallelTable,
-    ShapesData,
+    ShapesTable,
 )
 from rnnlab.recipes.overrides import check_reach, with_overrides
 from rnnlab.recipes.schema import ConfigError, Place, from_table, to_table
@@ -129,7 +129,7 @@ class _Tables:
 class Config(_Tables):
     """A recipe for captions of images."""
 
-    data: ShapesData | CourseData | KarpathyData | CocoData
+    data: ShapesTable | CourseTable | KarpathyTable | CocoTable
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     stage: list[StageConfig] = field(default_factory=list)

@@ -13,7 +13,7 @@ from typing import Any
 from rnnlab.data import CaptionData, ParallelData, PixelData
 from rnnlab.errors import InputError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.recipes.data import ShapesData
+from rnnlab.recipes.data import ShapesTable
 from rnnlab.recipes.recipe import Recipe, recipe_from_dict
 from rnnlab.tasks import task_of, task_of_data
 from rnnlab.training import Checkpoint, load_model
@@ -95,7 +95,7 @@ def open_data_of_run(config: Recipe) -> Any:
     FileNotFoundError
         If they are the built-in data, and their folder does not exist.
     """
-    folder = config.data.directory if isinstance(config.data, ShapesData) else None
+    folder = config.data.directory if isinstance(config.data, ShapesTable) else None
     if folder is not None and not Path(folder).exists():
         name = os.fspath(folder)
         how = f"rnnlab data info shapes --set {shlex.quote(f'data.directory={name}')} makes them"

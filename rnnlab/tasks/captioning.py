@@ -36,16 +36,9 @@ from rnnlab.metrics import (
     score_captions,
 )
 from rnnlab.models import CaptioningRNN
-from rnnlab.recipes.recipe import (
-    CocoData,
-    Config,
-    CourseData,
-    DecodingConfig,
-    EvaluationConfig,
-    KarpathyData,
-    ShapesData,
-)
-from rnnlab.recipes.tables import SelfCriticalConfig
+from rnnlab.recipes.data import CocoTable, CourseTable, KarpathyTable, ShapesTable
+from rnnlab.recipes.recipe import Config
+from rnnlab.recipes.tables import DecodingConfig, EvaluationConfig, SelfCriticalConfig
 from rnnlab.tasks.ensembles import Combined, Member, check_same_words
 from rnnlab.tasks.rewards import cider_d_reward
 from rnnlab.tasks.search import decode
@@ -126,21 +119,21 @@ class Evaluation:
         }
 
 
-def _open_shapes(table: ShapesData) -> CaptionData:
+def _open_shapes(table: ShapesTable) -> CaptionData:
     return open_shapes(**_options(table))
 
 
-def _open_course(table: CourseData) -> CaptionData:
+def _open_course(table: CourseTable) -> CaptionData:
     options = _options(table)
     return CaptionData.from_course(options.pop("directory"), **options)
 
 
-def _open_karpathy(table: KarpathyData) -> CaptionData:
+def _open_karpathy(table: KarpathyTable) -> CaptionData:
     options = _options(table)
     return open_annotated(read_karpathy(options.pop("annotations")), **options)
 
 
-def _open_coco(table: CocoData) -> CaptionData:
+def _open_coco(table: CocoTable) -> CaptionData:
     options = _options(table)
     files = {split: options.pop(f"annotations_{split}") for split in ("train", "val", "test")}
     return open_annotated(
@@ -159,10 +152,10 @@ class Captioning(Task):
     recipe, does, makes, command = Config, "captions", "captions", "caption"
     metrics = tuple(METRICS)
     openers: ClassVar = {
-        ShapesData: _open_shapes,
-        CourseData: _open_course,
-        KarpathyData: _open_karpathy,
-        CocoData: _open_coco,
+        ShapesTable: _open_shapes,
+        CourseTable: _open_course,
+        KarpathyTable: _open_karpathy,
+        CocoTable: _open_coco,
     }
 
     def new_model(self, config: Config, data: CaptionData) -> CaptioningRNN:
