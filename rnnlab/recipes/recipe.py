@@ -35,7 +35,7 @@ from rnnlab.recipes.data import (
     ShapesTable,
 )
 from rnnlab.recipes.overrides import check_reach, with_overrides
-from rnnlab.recipes.schema import ConfigError, Place, from_table, to_table
+from rnnlab.recipes.schema import ConfigError, Place, from_table, kind_of, to_table
 from rnnlab.recipes.shipped import find
 from rnnlab.recipes.stages import Stage, StageConfig, stages_of
 from rnnlab.recipes.tables import (
@@ -240,7 +240,7 @@ def recipe_from_dict(
 
 def kinds_of(recipe: type[Recipe]) -> list[str]:
     """The kinds of data for this kind of recipe."""
-    return [get_args(get_type_hints(table)["kind"])[0] for table in get_args(get_type_hints(recipe)["data"])]
+    return [kind_of(table) for table in get_args(get_type_hints(recipe)["data"])]
 
 
 def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None:

@@ -185,13 +185,18 @@ def _table(schemas: Sequence[Any], value: Any, place: Place) -> Any:
     """The table of the only schema, or of the one that its ``kind`` names."""
     if len(schemas) == 1:
         return from_table(schemas[0], value, place)
-    kinds = {get_args(get_type_hints(schema)["kind"])[0]: schema for schema in schemas}
+    kinds = {kind_of(schema): schema for schema in schemas}
     if not isinstance(value, Mapping):
         raise ConfigError(f"{place} is {value!r}, expected a table")
     if "kind" not in value:
         raise ConfigError(f"{place / 'kind'} is missing, expected one of {', '.join(map(repr, kinds))}")
     _value(Literal[tuple(kinds)], value["kind"], place / "kind")
     return from_table(kinds[value["kind"]], value, place)
+
+
+def kind_of(schema: Any) -> str:
+    """The value of the field ``kind`` that selects this dataclass in a union."""
+    return get_args(get_type_hints(schema)["kind"])[0]
 
 
 _NAMES = {

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from rnnlab.recipes.derived import help_of
 from rnnlab.recipes.recipe import RECIPES, Recipe, kinds_of
-from rnnlab.recipes.schema import ConfigError, expected, suggestion
+from rnnlab.recipes.schema import ConfigError, expected, kind_of, suggestion
 from rnnlab.recipes.stages import OF_STAGES, LossWeights, StageConfig
 from rnnlab.recipes.tables import SelfCriticalConfig
 
@@ -49,7 +49,7 @@ def _tables(recipe: type[Recipe], kind: str) -> Iterator[str]:
         annotation = annotations[name]
         table: Any = annotation
         if name == "data":
-            table = next(each for each in get_args(annotation) if _kind(each) == kind)
+            table = next(each for each in get_args(annotation) if kind_of(each) == kind)
         yield from (
             "" if name != "data" else f"# All keys of a recipe with data.kind = {kind!r}.\n",
             f"[{name}]",
@@ -92,10 +92,6 @@ def _keys(table: Any, prefix: str = "", without: Collection[str] = ()) -> Iterat
                 break_long_words=False,
             )
         yield f"{key} = {_toml(_default(field, annotation))}"
-
-
-def _kind(table: Any) -> str:
-    return get_args(get_type_hints(table)["kind"])[0]
 
 
 def _default(field: Any, annotation: Any) -> Any:
