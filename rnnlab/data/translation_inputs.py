@@ -8,7 +8,8 @@ from typing import Any, Self
 
 from rnnlab.data.parallel_text import TOKENIZERS, detokenize
 from rnnlab.data.subwords import Subwords
-from rnnlab.data.vocabulary import SPECIAL_WORDS, Vocabulary
+from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.special_words import SPECIAL_WORDS
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from rnnlab.data.vocabulary import SPECIAL_WORDS
 from rnnlab.limits import LINE_BYTES, VECTOR_SIZE, WORD_BYTES
 from rnnlab.ops import ops_for
 from rnnlab.reading import PathLike, mismatch, open_bytes
+from rnnlab.special_words import SPECIAL_WORDS
 
 _CHUNK = 1 << 20  # bytes of a binary file that are read at once
 

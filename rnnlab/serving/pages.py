@@ -16,7 +16,7 @@ import gradio as gr
 
 from rnnlab.data.images import data_url
 from rnnlab.errors import InputTypeError
-from rnnlab.recipes.recipe import HabeasTable
+from rnnlab.recipes.data import HabeasTable
 from rnnlab.serving.answerer import Answerer
 from rnnlab.serving.captioning import PhotographCaptioner, PictureCaptioner
 from rnnlab.serving.rendering import captions_html, translations_html

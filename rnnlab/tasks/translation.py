@@ -26,14 +26,9 @@ from rnnlab.metrics import (
 )
 from rnnlab.metrics.keystrokes import keystroke_scores, saved_characters
 from rnnlab.models import Seq2Seq
-from rnnlab.recipes.recipe import (
-    DecodingConfig,
-    HabeasTable,
-    ParallelTable,
-    TranslationConfig,
-    TranslationEvaluationConfig,
-    check_translation_metrics,
-)
+from rnnlab.recipes.data import HabeasTable, ParallelTable
+from rnnlab.recipes.recipe import TranslationConfig, check_translation_metrics
+from rnnlab.recipes.tables import DecodingConfig, TranslationEvaluationConfig
 from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_splits, check_same_words
 from rnnlab.tasks.search import decode
 from rnnlab.tasks.task import Task, chosen_on, limited

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from rnnlab.models.base import LOSS_PARTS, LOSSES
+from rnnlab.reading import PathLike
 from rnnlab.training.checkpoint import (
     Checkpoint,
     CheckpointError,
-    PathLike,
     check_shapes,
     describe_model,
 )

@@ -35,7 +35,8 @@ from rnnlab.models.base import LOSSES
 from rnnlab.options import Count, Probability, as_plain, check_options
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.options import check_interface, check_takes
-from rnnlab.training.protocols import Array, Rollout
+from rnnlab.training.protocols import Rollout
+from rnnlab.types import Array
 
 Baseline: TypeAlias = Literal["mean", "greedy"]
 

@@ -56,13 +56,14 @@ from rnnlab.training.options import Options, as_json, check_interface, with_chan
 from rnnlab.training.parameter_average import ParameterAverage
 from rnnlab.training.prefetch import prefetched
 from rnnlab.training.progress import Progress, make_progress
-from rnnlab.training.protocols import Array, Data, Model, Objective
+from rnnlab.training.protocols import Data, Model, Objective
 from rnnlab.training.resuming import load_saved_run
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.schedules import ScheduleFunction, ScheduleOption, same_schedule
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step import Prepared, Update
 from rnnlab.training.validation import Evaluate, check_without_validation, default_evaluate, metrics_of
+from rnnlab.types import Array
 
 
 class Solver:

@@ -19,9 +19,10 @@ from rnnlab.training.optim import make_update_rule
 from rnnlab.training.options import Options
 from rnnlab.training.order import DataOrder
 from rnnlab.training.parameter_average import ParameterAverage
-from rnnlab.training.protocols import Array, Data
+from rnnlab.training.protocols import Data
 from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import ScheduleFunction, own_or_made
+from rnnlab.types import Array
 
 
 class TrainingState:

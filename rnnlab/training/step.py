@@ -17,10 +17,11 @@ from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
 from rnnlab.training.options import Options, check_takes
-from rnnlab.training.protocols import Array, Model, Objective
+from rnnlab.training.protocols import Model, Objective
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs, uses_graphs
 from rnnlab.training.weight_decay import WeightDecay
+from rnnlab.types import Array
 
 
 def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
