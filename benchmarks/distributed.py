@@ -121,24 +121,29 @@ def work_of(ranks: Any, work: Work) -> Callable[[], object]:
     return step(model, batch, ranks, at_the_end=work.at_the_end)
 
 
+class _Sentences(OneBatch):
+    """Training data that consist of one batch of sentences."""
+
+    def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
+        """The number of tokens of each sentence."""
+        return np.count_nonzero(self._batch[-1][indices], axis=1)
+
+
 def step(
     model: Any, batch: tuple[Array, ...], ranks: Any, *, at_the_end: bool = False
 ) -> Callable[[], float]:
     """A step of the solver on this rank's rows of a batch; returns the loss."""
     from rnnlab.training import Solver
+    from rnnlab.training.preparation import Preparation
     from rnnlab.training.state import TrainingState
     from rnnlab.training.step import Update
 
-    data = OneBatch(batch)
+    data = _Sentences(batch)
     options = Solver(model, data, communicator=ranks, verbose=False, print_every=1).options
     update, state = Update(model, options, None, ranks), TrainingState(options, data)
     if at_the_end:
         update.grads.on_complete = None
-    rows = update.rows_of_parts(np.count_nonzero(batch[-1], axis=1))
-    parts = {number: tuple(array[some] for array in batch) for number, some in rows.items()}
-    prepared = update.prepared(
-        parts, sum(map(data.num_tokens, parts.values())), sum(len(part[-1]) for part in parts.values())
-    )
+    prepared = Preparation(model, data, options, ranks)(np.arange(len(batch[-1])))
 
     def taken() -> float:
         update(prepared, state)

@@ -23,8 +23,10 @@ class OneBatch:
         return [np.arange(len(self._batch[-1]))]
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Array, ...]:
-        """The batch."""
-        return self._batch
+        """The batch, or some of its rows."""
+        if len(indices) == len(self._batch[-1]):
+            return self._batch
+        return tuple(array[indices] for array in self._batch)
 
     def num_tokens(self, batch: tuple[Array, ...]) -> int:
         """The real tokens after the first of each sentence, or the number of classes."""
@@ -69,13 +71,17 @@ def _on_a_gpu(
     model: Any, batches: Sequence[tuple[Array, ...]], device: str, graphs: bool
 ) -> Callable[[int], float]:
     from rnnlab.training import Solver
+    from rnnlab.training.preparation import Preparation
     from rnnlab.training.state import TrainingState
     from rnnlab.training.step import Update
 
     data = OneBatch(batches[0])
     options = Solver(model, data, device=device, graphs=graphs, verbose=False, print_every=1).options
     update, state = Update(model, options), TrainingState(options, data)
-    prepared = [update.prepared({0: batch}, data.num_tokens(batch), len(batch[-1])) for batch in batches]
+    prepared = [
+        Preparation(model, OneBatch(batch), options, graphs=update.graphs)(np.arange(len(batch[-1])))
+        for batch in batches
+    ]
 
     def step(number: int) -> float:
         update(prepared[number], state)

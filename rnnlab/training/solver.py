@@ -1,7 +1,7 @@
 """The solver: trains a model on a data set.
 
 for each epoch                                order.py, seeded and resumable
-    for each batch                            prefetch.py, prepared ahead in a thread
+    for each batch                            preparation.py; prefetch.py, ahead in a thread
         loss and gradient of the model        step.py, accumulation.py; dropout from a generator of its own
         norm, check, clipping                 gradient_monitor.py, clipping.py, nonfinite.py
         update rule times schedule            optim.py, schedules.py, weight_decay.py, frozen_parameters.py
@@ -22,8 +22,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.files import WriteError
@@ -55,15 +53,15 @@ from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
 from rnnlab.training.parameter_average import ParameterAverage
 from rnnlab.training.prefetch import prefetched
+from rnnlab.training.preparation import Preparation, Prepared
 from rnnlab.training.progress import Progress, make_progress
 from rnnlab.training.protocols import Data, Model, Objective
 from rnnlab.training.resuming import load_saved_run
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.schedules import ScheduleFunction, ScheduleOption, same_schedule
 from rnnlab.training.state import TrainingState
-from rnnlab.training.step import Prepared, Update
+from rnnlab.training.step import Update
 from rnnlab.training.validation import Evaluate, check_without_validation, default_evaluate, metrics_of
-from rnnlab.types import Array
 
 
 class Solver:
@@ -253,12 +251,12 @@ class Solver:
         for name in ("checkpoint_every", "checkpoint_minutes"):
             if run_dir is None and (every := getattr(self.options, name)) is not None:
                 raise InputError(f"Solver: {name} is {every!r}, which needs run_dir")
-        self._communicator = communicator_of(communicator)
+        ranks = self._communicator = communicator_of(communicator)
         if device is not None:
             check_interface("model", model, ("to",))
-            model.to(device_of_rank(self._communicator, device))  # type: ignore[attr-defined]
-        self.model, self.data = model, data
-        self._is_first = self._communicator.rank == 0
+            model.to(device_of_rank(ranks, device))  # type: ignore[attr-defined]
+        self.model, self.data, self._objective = model, data, objective
+        self._is_first = ranks.rank == 0
         self.callbacks = check_callbacks(callbacks) if self._is_first else []
         self.interrupted = self.stop_requested = False
         self.stop_reason: str | None = None
@@ -266,10 +264,10 @@ class Solver:
         self.run_dir: Path | None = None
         average = None if ema_decay is None else ParameterAverage(ema_decay, model.params.flat)
         self._state = TrainingState(self.options, data, schedule if callable(schedule) else None, average)
-        self._update = Update(model, self.options, objective, self._communicator)
-        self._objective = objective
+        self._update = Update(model, self.options, objective, ranks)
+        self._prepare = Preparation(model, data, self.options, ranks, self._update.graphs, objective)
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token" and objective is None
-        self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, self._communicator)
+        self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, ranks)
         if self._evaluate is not None and evaluate is None:
             check_interface("model", model, ("nll",))
         if self._evaluate is None:
@@ -517,17 +515,6 @@ class Solver:
     def _results_are_due(self) -> bool:
         """Whether the losses of the iterations so far are to be shown now."""
         return self._state.order.at_end or (self._state.iteration - 1) % self._update.read_every == 0
-
-    def _prepare(self, indices: Array) -> Prepared:
-        """The parts of a batch that this rank computes, in the form that the update takes."""
-        data: Any = self.data
-        lengths = getattr(data, "row_lengths", lambda split, rows: np.ones(len(rows), int))("train", indices)
-        rows_of_parts = self._update.rows_of_parts(lengths)
-        parts = {number: data.batch("train", indices[rows]) for number, rows in rows_of_parts.items()}
-        num_tokens = (lambda batch: 0) if self._objective else data.num_tokens  # not yet sampled
-        num_examples = getattr(data, "num_examples", lambda batch: len(batch[-1]))
-        tokens, examples = (sum(map(count, parts.values())) for count in (num_tokens, num_examples))
-        return self._update.prepared(parts, tokens, examples)
 
     def _iterate(self, batch: Prepared, started: float) -> None:
         """Make one update from a batch; ``started`` is when the wait for the batch began."""

@@ -5,23 +5,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.ops import device_of, ops_on
-from rnnlab.training.accumulation import balanced
 from rnnlab.training.distributed import Communicator, OneProcess
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
 from rnnlab.training.options import Options, check_takes
+from rnnlab.training.preparation import Part, Prepared, padded
 from rnnlab.training.protocols import Model, Objective
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs, uses_graphs
 from rnnlab.training.weight_decay import WeightDecay
-from rnnlab.types import Array
 
 
 def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
@@ -37,24 +35,6 @@ def check_objective(model: Model, options: Options, objective: Objective) -> Non
             "scheduled_sampling is given, expected none with an objective, which samples whole sentences"
         )
     objective.check(model)
-
-
-class Part(NamedTuple):
-    """Some rows of a batch."""
-
-    number: int  # among the parts of the batch, from 0
-    arrays: tuple[Array, ...]
-    options: Mapping[str, Array] = {}  # options of the loss, with a row for each example
-
-
-class Prepared(NamedTuple):
-    """A batch, or this rank's parts of one, in the form that an update takes."""
-
-    parts: Sequence[Part]
-    examples: int
-    tokens: int
-    padded: Sequence[Any] | None = None  # the padded parts, if steps are launched as CUDA graphs
-    means: Mapping[str, float] = {}  # the objective's measurements
 
 
 class Update:
@@ -122,58 +102,6 @@ class Update:
         """The loss of the last update: a float, or an array () on the GPU."""
         return self._monitor.loss
 
-    def rows_of_parts(self, lengths: np.ndarray) -> dict[int, slice]:
-        """The rows of each of this rank's parts of a batch, by the number of the part.
-
-        Parameters
-        ----------
-        lengths : (N,) integers
-            The number of tokens of each row.
-        """
-        here = self._communicator
-        parts = balanced(lengths, here.size * self._options.accumulate)
-        first, end = (len(parts) * rank // here.size for rank in (here.rank, here.rank + 1))
-        return {number: parts[number] for number in range(first, end)}
-
-    def prepared(self, parts: Mapping[int, tuple[Array, ...]], tokens: int, examples: int) -> Prepared:
-        """The parts of a batch, of this many tokens and examples together, in the form that an update takes.
-
-        It may run in another thread, ahead of the update.
-
-        Parameters
-        ----------
-        parts : mapping of int to tuple
-            The arrays of each part, by its number.
-        tokens, examples : int
-
-        Raises
-        ------
-        MemoryError
-            If the batch does not fit into the memory of the device.
-        """
-        ops_on(device_of(self._model.params.flat))  # makes the device current in this thread
-        model: Any = self._model
-        prefetch = getattr(model, "prefetch", lambda arrays: arrays)
-        try:
-            batch = Prepared(
-                [Part(number, prefetch(arrays)) for number, arrays in parts.items()], examples, tokens
-            )
-            return self._padded(batch) if self._objective is None else batch
-        except MemoryError as error:
-            raise MemoryError(
-                f"out of memory: {error}; for a batch of {examples} examples and {tokens} tokens: a smaller "
-                "batch_size needs less"
-            ) from error
-
-    def _padded(self, batch: Prepared) -> Prepared:
-        """The batch with padded parts on the device, if steps are launched as CUDA graphs."""
-        if not self.graphs:
-            return batch
-        model: Any = self._model
-        size = batch.examples, batch.tokens
-        padded = (model.padded(*part.arrays, part_of=size, **part.options) for part in batch.parts)
-        return batch._replace(padded=[model.prefetch_padded(part) for part in padded])
-
     def _rolled_out(self, batch: Prepared, rng: np.random.Generator) -> Prepared:
         """The parts of the loss's batch, which the objective computes from parts of a batch of the data."""
         assert self._objective is not None
@@ -233,7 +161,8 @@ class Update:
                 batch = self._rolled_out(batch, state.rng)
             batch, all_have_rows = self._of_all_ranks(batch)
             if self._objective is not None:
-                batch = self._padded(self._averaged_over_sentences(batch))
+                batch = self._averaged_over_sentences(batch)
+                batch = padded(self._model, batch) if self.graphs else batch
             if batch.padded is None:
                 self._apply(*self._gradient(batch, state, all_have_rows), state)
             else:
@@ -269,7 +198,7 @@ class Update:
         graphs_of = self._model.params.flat, state
         if self._graphs is None or any(map(operator.is_not, graphs_of, self._graphs_of)):
             self._graphs = StepGraphs(
-                lambda padded: self._padded_step(padded, state),
+                lambda parts: self._padded_step(parts, state),
                 lambda: getattr(self._model, "loss_weights", ()),
             )
             self._graphs_of = graphs_of

@@ -1,0 +1,108 @@
+"""Batches in the form that an update takes: this rank's parts, on the device, padded for CUDA graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rnnlab.ops import device_of, ops_on
+from rnnlab.training.accumulation import balanced
+from rnnlab.training.distributed import ALONE, Communicator
+from rnnlab.training.options import Options
+from rnnlab.training.protocols import Data, Model, Objective
+from rnnlab.types import Array
+
+
+class Part(NamedTuple):
+    """Some rows of a batch."""
+
+    number: int  # among the parts of the batch, from 0
+    arrays: tuple[Array, ...]
+    options: Mapping[str, Array] = {}  # options of the loss, with a row for each example
+
+
+class Prepared(NamedTuple):
+    """A batch, or this rank's parts of one, in the form that an update takes."""
+
+    parts: Sequence[Part]
+    examples: int
+    tokens: int
+    padded: Sequence[Any] | None = None  # the padded parts, if steps are launched as CUDA graphs
+    means: Mapping[str, float] = {}  # the objective's measurements
+
+
+class Preparation:
+    """Prepares batches of the training data. It may run in another thread, ahead of the updates.
+
+    Parameters
+    ----------
+    model : Model
+    data : Data
+    options : Options
+    communicator : Communicator
+        The ranks that compute the gradient together.
+    graphs : bool
+        Whether updates are launched as CUDA graphs, which need padded parts.
+    objective : Objective, optional
+        Computes the batches of the loss from the prepared ones, which therefore have no tokens yet, and are
+        not padded yet.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        options: Options,
+        communicator: Communicator = ALONE,
+        graphs: bool = False,
+        objective: Objective | None = None,
+    ) -> None:
+        self._model, self._data, self._communicator = model, data, communicator
+        self._accumulate, self._graphs, self._objective = options.accumulate, graphs, objective
+
+    def __call__(self, indices: np.ndarray) -> Prepared:
+        """The parts that this rank computes of the batch with these indices.
+
+        Raises
+        ------
+        MemoryError
+            If the batch does not fit into the memory of the device.
+        """
+        data, model = self._data, self._model
+        parts = {
+            number: data.batch("train", indices[rows])
+            for number, rows in self._rows_of_parts(indices).items()
+        }
+        num_examples = getattr(data, "num_examples", lambda batch: len(batch[-1]))
+        examples = sum(map(num_examples, parts.values()))
+        tokens = sum(map(data.num_tokens, parts.values())) if self._objective is None else 0
+        ops_on(device_of(model.params.flat))  # makes the device current in this thread
+        prefetch = getattr(model, "prefetch", lambda arrays: arrays)
+        try:
+            on_device = [Part(number, prefetch(arrays)) for number, arrays in parts.items()]
+            batch = Prepared(on_device, examples, tokens)
+            return padded(model, batch) if self._graphs and self._objective is None else batch
+        except MemoryError as error:
+            raise MemoryError(
+                f"out of memory: {error}; for a batch of {examples} examples and {tokens} tokens: a smaller "
+                "batch_size needs less"
+            ) from error
+
+    def _rows_of_parts(self, indices: np.ndarray) -> dict[int, slice]:
+        """The rows of each of this rank's parts of a batch, by the number of the part."""
+        lengths = np.ones(len(indices), int)
+        if hasattr(self._data, "row_lengths"):
+            lengths = self._data.row_lengths("train", indices)
+        rank, size = self._communicator.rank, self._communicator.size
+        parts = balanced(lengths, size * self._accumulate)
+        first, end = (len(parts) * each // size for each in (rank, rank + 1))
+        return {number: parts[number] for number in range(first, end)}
+
+
+def padded(model: Any, batch: Prepared) -> Prepared:
+    """The batch with padded parts on the device of the model."""
+    size = batch.examples, batch.tokens
+    parts = (model.padded(*part.arrays, part_of=size, **part.options) for part in batch.parts)
+    return batch._replace(padded=[model.prefetch_padded(part) for part in parts])

@@ -1,0 +1,68 @@
+"""Batches in the form that an update takes: which rows each rank computes, their sizes, and memory errors."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rnnlab.training.preparation import Part, Preparation, Prepared, padded
+
+OPTIONS = SimpleNamespace(accumulate=2)
+
+
+def rank_of(rank, size):
+    return SimpleNamespace(rank=rank, size=size)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_ranks_share_the_parts_of_a_batch(model, data, size):
+    indices = np.array([4, 2, 9, 0, 7, 7, 1, 30])
+    of_ranks = [Preparation(model, data, OPTIONS, rank_of(rank, size))(indices) for rank in range(size)]
+    assert [part.number for batch in of_ranks for part in batch.parts] == list(range(2 * size))
+    assert sum(batch.examples for batch in of_ranks) == len(indices)
+    assert all(batch.padded is None for batch in of_ranks)
+    x = np.concatenate([part.arrays[0] for batch in of_ranks for part in batch.parts])
+    np.testing.assert_array_equal(x, data.batch("train", indices)[0])
+
+
+def test_parts_have_about_as_many_tokens(model, data):
+    data.row_lengths = lambda split, indices: np.where(indices == 0, 9, 1)
+    first, second = Preparation(model, data, OPTIONS)(np.arange(9)).parts
+    assert (len(first.arrays[0]), len(second.arrays[0])) == (1, 8)
+
+
+def test_examples_are_counted_by_the_data(model, data):
+    data.num_examples = lambda batch: 5 * len(batch[0])
+    assert Preparation(model, data, OPTIONS)(np.arange(4)).examples == 20
+
+
+def test_tokens_are_not_counted_before_an_objective_has_sampled_them(model, data):
+    indices = np.arange(4)
+    assert Preparation(model, data, OPTIONS)(indices).tokens == data.num_tokens(data.batch("train", indices))
+    data.num_tokens = None
+    assert Preparation(model, data, OPTIONS, objective=object())(indices).tokens == 0
+
+
+def test_memory_that_is_full_names_the_size_of_the_batch(model, data):
+    def full(arrays):
+        raise MemoryError("no memory")
+
+    model.prefetch = full
+    with pytest.raises(MemoryError, match="out of memory: no memory; for a batch of 4 examples"):
+        Preparation(model, data, OPTIONS)(np.arange(4))
+
+
+def test_parts_are_padded_with_the_sizes_of_the_batch():
+    class Model:
+        def padded(self, *arrays, part_of, **options):
+            return arrays, part_of, options
+
+        def prefetch_padded(self, part):
+            return ("sent", *part)
+
+    batch = Prepared([Part(0, (1,), {"weights": 2}), Part(1, (3,))], examples=5, tokens=7)
+    made = padded(Model(), batch)
+    assert made.padded == [("sent", (1,), (5, 7), {"weights": 2}), ("sent", (3,), (5, 7), {})]
+    assert made.parts == batch.parts
