@@ -182,7 +182,7 @@ def register_update_rule(name: str, rule: type[Rule]) -> None:
     Raises
     ------
     ValueError
-        If the name is a built-in one, is empty or has a colon.
+        If the name is empty, has a colon, or another rule has it.
     TypeError
         If ``rule`` is not a class with these members.
     """

@@ -43,7 +43,6 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         )
         self._contract = contract.__name__
         self._classes = dict(classes)
-        self._built_in = dict(classes)
         self._reserved = reserved
 
     def __getitem__(self, name: str) -> type[T]:
@@ -56,20 +55,24 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return len(self._classes)
 
     def register(self, name: str, entry: type[T]) -> None:
-        """Register a class under a name. A class that was registered under it before is replaced.
+        """Register a class under a name.
+
+        A class that has the name already is replaced by one of the same module and qualified name, as it is
+        when a notebook cell is run again.
 
         Raises
         ------
         ValueError
-            If the name is empty, has a colon, is a built-in one, or is reserved.
+            If the name is empty, has a colon, is reserved, or another class has it.
         TypeError
             If it is not a class, or lacks a member of the contract.
         """
         if not isinstance(name, str) or not name or ":" in name:
             raise InputError(f"register: name is {name!r}, expected a string without a colon")
-        if name in self._built_in or name in self._reserved:
-            raise InputError(f"register: {self._argument} {name!r} is taken, choose another name")
         self._check(repr(name), entry)
+        known = self._classes.get(name)
+        if name in self._reserved or (known is not None and _qualified(known) != _qualified(entry)):
+            raise InputError(f"register: {self._argument} {name!r} is taken, choose another name")
         self._classes[name] = entry
 
     def find(self, name: str) -> type[T]:
@@ -119,6 +122,10 @@ class Registry(Mapping[str, type[T]], Generic[T]):
                 f"{self._argument} {name}: {entry.__name__} has no {', '.join(missing)}, expected all of "
                 f"{', '.join(self._required)}; {self._contract} describes them"
             )
+
+
+def _qualified(entry: type) -> tuple[str, str]:
+    return entry.__module__, entry.__qualname__
 
 
 def _fields_that_are_none(entry: type) -> list[str]:

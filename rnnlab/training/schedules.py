@@ -270,7 +270,7 @@ def register_schedule(name: str, schedule: type[LearningRateSchedule]) -> None:
     Raises
     ------
     ValueError
-        If the name is a built-in one or "function", is empty or has a colon.
+        If the name is "function", is empty, has a colon, or another schedule has it.
     TypeError
         If ``schedule`` is not a class with these members.
     """

@@ -20,7 +20,7 @@ from .own_rules import Cosine, Lion
 @pytest.fixture(autouse=True)
 def restored(monkeypatch):
     """Names for this test alone."""
-    monkeypatch.setattr(UPDATE_RULES, "_classes", dict(UPDATE_RULES._built_in))
+    monkeypatch.setattr(UPDATE_RULES, "_classes", dict(UPDATE_RULES._classes))
 
 
 @dataclass(kw_only=True)
@@ -71,14 +71,26 @@ def test_no_schedule_has_the_name_of_functions():
         register_schedule("function", Cosine)
 
 
-def test_a_name_can_be_given_anew():
-    class Other(Lion):
+def defined_again():
+    """A class, as a notebook cell that is run again defines it."""
+
+    class Again(Lion):
         pass
 
+    return Again
+
+
+def test_a_class_that_is_defined_again_replaces_itself():
+    for again in (defined_again(), defined_again()):
+        register_update_rule("again", again)
+        assert type(make_update_rule("again")) is again
+
+
+def test_a_name_is_given_to_one_class():
     register_update_rule("lion", Lion)
+    with pytest.raises(ValueError, match="update_rule 'lion' is taken, choose another name"):
+        register_update_rule("lion", defined_again())
     assert type(make_update_rule("lion")) is Lion
-    register_update_rule("lion", Other)
-    assert type(make_update_rule("lion")) is Other
 
 
 def test_a_misspelt_name_gets_a_suggestion():

@@ -34,13 +34,12 @@ OPTIONS = {**OWN, "num_epochs": 3, "batch_size": 5, "seed": 1, "clip_norm": 0.5,
 
 
 @pytest.fixture(autouse=True)
-def registered():
+def registered(monkeypatch):
     """Names for this test alone."""
+    for registry in (UPDATE_RULES, SCHEDULES):
+        monkeypatch.setattr(registry, "_classes", dict(registry._classes))
     register_update_rule("lion", Lion)
     register_schedule("own_cosine", Cosine)
-    yield
-    for registry in (UPDATE_RULES, SCHEDULES):
-        registry._classes = dict(registry._built_in)
 
 
 @pytest.fixture
@@ -126,15 +125,13 @@ def test_a_resumed_run_is_the_same_to_the_bit(tmp_path):
 
 def test_a_run_without_the_name_says_so(tmp_path):
     trained(tmp_path / "run", num_epochs=1)
-    registry = UPDATE_RULES._classes
-    UPDATE_RULES._classes = dict(UPDATE_RULES._built_in)
+    del UPDATE_RULES._classes["lion"]
     data = make_data()
     model = make_model(data, dtype=np.float64, output_dropout=0.2)
     with pytest.raises(
         ValueError, match="update_rule is 'lion', expected one of sgd, .* or 'package.module:"
     ):
         Solver.resume(tmp_path / "run", model, data)
-    UPDATE_RULES._classes = registry
 
 
 def test_the_same_by_the_names_of_objects(module):
