@@ -41,6 +41,17 @@ class Configured:
         return type(self).__name__
 
 
+@dataclass(kw_only=True)
+class Named(Configured):
+    """A :class:`Configured` object with the name under which :func:`make` found its class."""
+
+    name = ""  # without an annotation, since it is not an option
+
+    def config(self) -> dict[str, Any]:
+        """The name and the options, as :func:`make` takes them."""
+        return {"name": self.name} | super().config()
+
+
 def make(argument: str, registry: Registry[T], config: Mapping[str, Any]) -> T:
     """An object of the class named by ``config["name"]``, with the other keys as its options.
 

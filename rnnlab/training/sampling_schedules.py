@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 from rnnlab.options import Range
-from rnnlab.training.configured import Configured, make
+from rnnlab.training.configured import Named, make
 from rnnlab.training.registry import Registry
 from rnnlab.training.schedules import Share, Unit
 
@@ -25,18 +25,12 @@ AtLeastOne: TypeAlias = Annotated[float, Range("[1, inf)")]
 
 
 @dataclass(kw_only=True)
-class SamplingSchedule(Configured, ABC):
+class SamplingSchedule(Named, ABC):
     """Base class of the schedules of scheduled sampling."""
-
-    name = ""  # without an annotation, since it is not an option
 
     @abstractmethod
     def probability(self, iteration: int, epoch: int) -> float:
         """The probability in this iteration of this epoch."""
-
-    def config(self) -> dict[str, Any]:
-        """The name and the options, as :func:`make_sampling_schedule` takes them."""
-        return {"name": self.name} | super().config()
 
     def _place(self) -> str:
         return f"scheduled_sampling {self.name}"

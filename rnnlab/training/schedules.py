@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
 from rnnlab.errors import InputError
 from rnnlab.options import Count, Range, Stored
-from rnnlab.training.configured import Configured, make
+from rnnlab.training.configured import Named, make
 from rnnlab.training.registry import Registry
 
 Factor: TypeAlias = Annotated[float, Range("(0, 1]")]
@@ -69,14 +69,14 @@ class LearningRateSchedule(Protocol):
 
 
 @dataclass(kw_only=True)
-class Schedule(Configured, ABC):
+class Schedule(Named, ABC):
     """Base class of learning rate schedules.
 
     A subclass is a dataclass. Its fields are options with annotations of :mod:`rnnlab.options`, which are
     checked.
     """
 
-    name, needs_validation = "", False  # without annotations, since they are not options
+    needs_validation = False  # without an annotation, since it is not an option
 
     @abstractmethod
     def multiplier(self, iteration: int, epoch: int) -> float:
@@ -84,10 +84,6 @@ class Schedule(Configured, ABC):
 
     def end_epoch(self, improved: bool) -> None:
         """Called when an epoch ends; ``improved`` says whether the monitored metric is the best so far."""
-
-    def config(self) -> dict[str, Any]:
-        """The name and the options, as :func:`make_schedule` takes them."""
-        return {"name": self.name} | super().config()
 
     def state(self) -> dict[str, Any]:
         """What changes while training, in a form that JSON can hold."""
