@@ -49,8 +49,7 @@ class Inference(Model):
 
     def _align(self, inputs: Any, forced: TeacherForced) -> Array:
         """The attention weights (N, T, L) over the source under teacher forcing."""
-        if not self.attends_to_source:
-            raise InputError(f"{type(self).__name__}: this model does not attend to its source")
+        self._check_attends()
         decoded, alignment = self._decoded(inputs, forced)
         weights = decoded.weights["source"]
         return self._ops.asnumpy(weights if alignment is None else self._ops.matmul(weights, alignment))
@@ -120,7 +119,7 @@ class Inference(Model):
         IndexError, ValueError, TypeError
             As :meth:`loss`; ValueError also if the decoder does not attend to its own past.
         """
-        if not getattr(self.decoder, "attends_to_past", False):
+        if not self.decoder.attends_to_past:
             raise InputError(f"{type(self).__name__}: this model does not attend to the decoder's own past")
         return self._weights("align_past", "target", source, sentences)
 
@@ -129,6 +128,11 @@ class Inference(Model):
         inputs, N = self._inputs(function, source)
         forced = self._teacher_forced(function, "sentences", sentences, N)
         return self._ops.asnumpy(self._decoded(inputs, forced)[0].weights[attended])
+
+    def _check_attends(self) -> None:
+        """Raise ValueError if the decoder does not attend to the source."""
+        if not self.attends_to_source:
+            raise InputError(f"{type(self).__name__}: this model does not attend to its source")
 
     def _check_reviewer(self) -> None:
         """Raise ValueError if the model has no reviewer."""
@@ -209,7 +213,7 @@ class Inference(Model):
     @property
     def attends_to_source(self) -> bool:
         """Whether the decoder attends to the source, which :meth:`attention` needs."""
-        return getattr(self.decoder, "attends_to_source", False)
+        return self.decoder.attends_to_source
 
     def attention(self, state: Any) -> Array:
         """The attention weights (N, L) over the source at the step that led to a state.
@@ -219,6 +223,5 @@ class Inference(Model):
         ValueError
             If the model does not attend to its source.
         """
-        if not self.attends_to_source:
-            raise InputError(f"{type(self).__name__}: this model does not attend to its source")
+        self._check_attends()
         return self.decoder.attention(state)

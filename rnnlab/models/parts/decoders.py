@@ -53,6 +53,7 @@ class RecurrentDecoder:
     """One recurrent layer over the words and, with ``image_dim``, an image vector at every step."""
 
     context_dim = 0
+    attends_to_source = attends_to_past = False
 
     def __init__(self, recurrence: Recurrence, word_dim: int, hidden_dim: int, *, image_dim: int = 0) -> None:
         self.word_dim, self.image_dim = word_dim, image_dim
@@ -139,6 +140,7 @@ class FactoredDecoder:
     """
 
     context_dim = 0
+    attends_to_source = attends_to_past = False
 
     def __init__(self, recurrence: Recurrence, word_dim: int, hidden_dim: int, *, image_dim: int) -> None:
         self.first = RecurrentDecoder(recurrence, word_dim, hidden_dim)
