@@ -44,7 +44,8 @@ from rnnlab.tasks.rewards import cider_d_reward
 from rnnlab.tasks.search import decode
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint, SelfCritical, validation_loss
-from rnnlab.training.distributed import ALONE, Communicator, by_rank_0, in_shares
+from rnnlab.training.distributed import ALONE, Communicator, by_rank_0
+from rnnlab.training.validation import total_nll
 
 TOKENIZER_NOTES = {
     "ptb": "PTB, the protocol of the COCO evaluation",
@@ -369,5 +370,4 @@ def _perplexity(
             f"max_images: found no captions of the first {count} images of {split}, expected at least one"
         )
     batches = np.split(captions, range(size, captions.size, size))
-    totals = in_shares(communicator, batches, lambda indices: model.nll(*data.batch(split, indices)))
-    return perplexity(sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals))
+    return perplexity(*total_nll(model, data, split, batches, communicator))

@@ -33,7 +33,8 @@ from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_spli
 from rnnlab.tasks.search import decode
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint, validation_loss
-from rnnlab.training.distributed import ALONE, Communicator, by_rank_0, gather_results, in_shares
+from rnnlab.training.distributed import ALONE, Communicator, by_rank_0, gather_results
+from rnnlab.training.validation import total_nll
 
 _SCORED_AT_ONCE = 64  # targets whose words are predicted together
 
@@ -377,8 +378,7 @@ def _perplexity(
 ) -> float:
     """The perplexity of the first ``count`` targets of a split (Xia et al. 2017, eq. 13)."""
     batches = np.split(np.arange(count), range(size, count, size))
-    totals = in_shares(communicator, batches, lambda indices: model.nll(*data.batch(split, indices)))
-    return perplexity(sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals))
+    return perplexity(*total_nll(model, data, split, batches, communicator))
 
 
 def _keystrokes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rnnlab.errors import InputError, InputTypeError
@@ -11,6 +11,7 @@ from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.training.monitor import MODES, MONITOR
 from rnnlab.training.protocols import Data, Model
 from rnnlab.training.schedules import LearningRateSchedule
+from rnnlab.types import Array
 
 Evaluate = Callable[[Any], Mapping[str, float]]
 
@@ -27,13 +28,29 @@ def validation_loss(
     dict
         ``{"val_loss": ..., "val_perplexity": ...}``, prefixed with the name of the split.
     """
-    batches = data.epoch(split, batch_size, None)
-    totals = in_shares(communicator, batches, lambda indices: model.nll(*data.batch(split, indices)))
-    nats, tokens = sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals)
+    nats, tokens = total_nll(model, data, split, data.epoch(split, batch_size, None), communicator)
     if tokens == 0:
         raise InputError(f"validation_loss: split {split!r} has no tokens")
     loss = nats / tokens
     return {f"{split}_loss": loss, f"{split}_perplexity": math.exp(loss) if loss < 700 else math.inf}
+
+
+def total_nll(
+    model: Model, data: Data, split: str, batches: Sequence[Array], communicator: Communicator
+) -> tuple[float, int]:
+    """The negative log-likelihood in nats and the number of tokens of some batches, which the ranks share.
+
+    Parameters
+    ----------
+    model : Model
+    data : Data
+    split : str
+    batches : sequence of (N,) integers
+        The indices of each batch.
+    communicator : Communicator
+    """
+    totals = in_shares(communicator, batches, lambda indices: model.nll(*data.batch(split, indices)))
+    return sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals)
 
 
 def metrics_of(evaluate: Evaluate, model: Model) -> dict[str, float]:
