@@ -10,7 +10,7 @@ The modules of the package:
     caption_groups CaptionGroups, the same with an example for an image with several of its captions
     scaling        the scaling of features, which a checkpoint saves
     fingerprint    hashes that tell data sets apart
-    coco, course   the course's dictionary of arrays, and its files
+    course         the course's files; course_arrays, its dictionary of arrays
     annotations    Karpathy's and COCO's JSON, joined with features
     prepare        annotations to the course's files, with PCA
     lazy           features larger than memory, read in blocks; block_cache, those that are in memory
@@ -31,7 +31,7 @@ from rnnlab.data.annotations import open_annotated, open_features, read_coco, re
 from rnnlab.data.by_image import CaptionedImages
 from rnnlab.data.caption_groups import CaptionGroups
 from rnnlab.data.captions import CaptionData
-from rnnlab.data.coco import decode_captions, load_coco_data, sample_coco_minibatch
+from rnnlab.data.course_arrays import decode_captions, load_coco_data, sample_coco_minibatch
 from rnnlab.data.digits import open_digits
 from rnnlab.data.images import image_from_url
 from rnnlab.data.lazy import LazyFeatures

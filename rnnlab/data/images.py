@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import numpy as np
 from PIL import Image, ImageDraw
 
-from rnnlab.data.coco import default_directory
 from rnnlab.data.course import IMAGE_FOLDER
+from rnnlab.data.course_arrays import default_directory
 from rnnlab.data.photographs.reading import decode_photograph, read_photograph
 from rnnlab.errors import InputError
 from rnnlab.limits import DOWNLOAD_BYTES

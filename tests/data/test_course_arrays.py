@@ -5,7 +5,7 @@ import h5py
 import numpy as np
 import pytest
 
-from rnnlab.data import coco, decode_captions, load_coco_data, sample_coco_minibatch
+from rnnlab.data import course_arrays, decode_captions, load_coco_data, sample_coco_minibatch
 
 KEYS = [
     "train_captions",
@@ -76,14 +76,14 @@ def test_a_folder_that_is_not_there(tmp_path):
 def test_where_it_reads_when_it_is_not_told(monkeypatch, shapes, tmp_path):
     monkeypatch.setenv("RNNLAB_SHAPES", str(shapes))
     monkeypatch.delenv("RNNLAB_DATA", raising=False)
-    assert coco.default_directory() == shapes
+    assert course_arrays.default_directory() == shapes
     monkeypatch.setenv("RNNLAB_DATA", str(tmp_path))
-    assert coco.default_directory() == shapes
+    assert course_arrays.default_directory() == shapes
     assert len(load_coco_data()["val_captions"]) == 40
     (tmp_path / "flickr8k_cs231n").mkdir()
-    assert coco.default_directory() == tmp_path / "flickr8k_cs231n"
+    assert course_arrays.default_directory() == tmp_path / "flickr8k_cs231n"
     (tmp_path / "coco_captioning").mkdir()
-    assert coco.default_directory() == tmp_path / "coco_captioning"
+    assert course_arrays.default_directory() == tmp_path / "coco_captioning"
 
 
 def test_minibatches_are_rows_that_belong_together(shapes, rng):
