@@ -51,6 +51,24 @@ def add_download(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_first(parser: argparse._ActionsContainer, help: str, *others: str) -> None:
+    """Add the option ``--max-images``, which is stored as ``first``, and ``others``, its further names."""
+    parser.add_argument(
+        "--max-images",
+        "--max-sentences",
+        *others,
+        dest="first",
+        type=positive_integer,
+        metavar="N",
+        help=help,
+    )
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--seed`` of commands that search for sentences."""
+    parser.add_argument("--seed", type=natural_number, help="the seed of --method sample; 0 if left out")
+
+
 def check_outputs(options: argparse.Namespace, *names: str, inputs: Iterable[str | None] = ()) -> None:
     """Check, before the work, that the files named by these options can be written.
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from rnnlab.cli.arguments import add_download, check_outputs, natural_number
+from rnnlab.cli.arguments import add_download, add_seed, check_outputs
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.encoder_options import add_encoder, check_encoder, with_encoder
 from rnnlab.cli.mpi_option import add_mpi
@@ -73,12 +73,8 @@ def add(commands: Any) -> None:
         help=f"write a PNG of the attention of the first {_DRAWN} captions; of several runs, the mean",
     )
     add_download(caption)
-    caption.add_argument("--seed", type=natural_number, help="the seed of --method sample; 0 if left out")
-    add_encoder(
-        caption,
-        required=False,
-        defaults="for a run on features that record no encoder; the defaults are those of the ONNX file",
-    )
+    add_seed(caption)
+    add_encoder(caption, required=False)
     add_search(caption)
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from rnnlab import plots, runs
-from rnnlab.cli.arguments import check_outputs, positive_integer
+from rnnlab.cli.arguments import add_first, check_outputs
 from rnnlab.cli.device_option import add_device, add_matmul, device_here
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.reporting.discrepancy import discrepancy_table, states_picture, write_discrepancy
@@ -30,15 +30,7 @@ def add(commands: Any) -> None:
         "--picture", metavar="FILE", help="write a PNG of all states by t-SNE (needs the extra sklearn)"
     )
     discrepancy.add_argument("--json", metavar="FILE", help="write the numbers as JSON")
-    discrepancy.add_argument(
-        "--max-images",
-        "--max-sentences",
-        "--first",
-        dest="first",
-        type=positive_integer,
-        metavar="N",
-        help="only the first N images or sentences of the split",
-    )
+    add_first(discrepancy, "only the first N images or sentences of the split", "--first")
 
 
 def _discrepancy(options: argparse.Namespace) -> int:

@@ -15,8 +15,8 @@ from rnnlab.runs import Run
 _SETTINGS = ("layer", "size", "resize", "crop", "pixels", "mean", "scale", "colours", "layout")
 
 
-def add_encoder(parser: argparse.ArgumentParser, *, required: bool, defaults: str) -> None:
-    """Add the options of an encoder and its settings; ``defaults`` describes the settings' defaults."""
+def add_encoder(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add the options of an encoder and its settings. If none is ``required``, a run may have its own."""
     parser.add_argument(
         "--encoder",
         required=required,
@@ -26,7 +26,10 @@ def add_encoder(parser: argparse.ArgumentParser, *, required: bool, defaults: st
     parser.add_argument(
         "--pca", metavar="FILE", help="an HDF5 file of a PCA, or of features that record one, to apply"
     )
-    group = parser.add_argument_group("settings of the encoder", defaults)
+    needed = "" if required else "for a run on features that record no encoder; "
+    group = parser.add_argument_group(
+        "settings of the encoder", f"{needed}the defaults are those of the ONNX file"
+    )
     group.add_argument("--layer", metavar="NAME", help="the name of the tensor to read")
     group.add_argument("--size", type=positive_integer, metavar="N", help="the height and width of its input")
     group.add_argument(

@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
         action="store_true",
         help="a vector of each region, for models that attend; without it one vector of each photograph",
     )
-    add_encoder(features, required=True, defaults="the defaults are those of the ONNX file")
+    add_encoder(features, required=True)
     features.add_argument(
         "--pca-components",
         type=positive_integer,

@@ -8,7 +8,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from rnnlab.cli.arguments import check_output, check_outputs, natural_number, positive_integer
+from rnnlab.cli.arguments import add_first, check_output, check_outputs, natural_number
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.errors import MissingDataError
 from rnnlab.reporting.comparison import comparison_text
@@ -62,14 +62,7 @@ def add_scores(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--split", help="the split to score (default: val, or the recipe's if the data have no val)"
     )
-    parser.add_argument(
-        "--max-images",
-        "--max-sentences",
-        dest="first",
-        type=positive_integer,
-        metavar="N",
-        help="score only the first N",
-    )
+    add_first(parser, "score only the first N")
     parser.add_argument(
         "--no-scores", dest="scores", action="store_false", help="read only the files that training has saved"
     )

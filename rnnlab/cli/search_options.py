@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from typing import Any, get_args
 
-from rnnlab.cli.arguments import natural_number, positive_integer
+from rnnlab.cli.arguments import add_first, natural_number, positive_integer
 from rnnlab.errors import InputError
 from rnnlab.options import Normalisation, SearchMethod
 from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
@@ -33,14 +33,7 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
         "--top-k", type=natural_number, metavar="K", help="sample from the K most probable words"
     )
     group.add_argument("--top-p", type=float, metavar="P", help="sample from the nucleus of probability P")
-    group.add_argument(
-        "--max-images",
-        "--max-sentences",
-        dest="first",
-        type=positive_integer,
-        metavar="N",
-        help="only the first N",
-    )
+    add_first(group, "only the first N")
 
 
 def add_beam_search(parser: argparse.ArgumentParser) -> None:

@@ -50,11 +50,7 @@ def add(commands: Any) -> None:
         metavar="MB",
         help="the largest file that the page takes (default: 20)",
     )
-    add_encoder(
-        parser,
-        required=False,
-        defaults="for a run on features that record no encoder; the defaults are those of the ONNX file",
-    )
+    add_encoder(parser, required=False)
     add_beam_search(parser)
 
 

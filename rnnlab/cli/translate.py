@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab import runs
-from rnnlab.cli.arguments import check_output, check_outputs, natural_number
+from rnnlab.cli.arguments import add_seed, check_output, check_outputs
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="draw the attention of each translation in a PNG: FILE-1.png and so on for several sentences",
     )
-    translate.add_argument("--seed", type=natural_number, help="the seed of --method sample; 0 if left out")
+    add_seed(translate)
     add_search(translate)
 
     lexicon = commands.add_parser(

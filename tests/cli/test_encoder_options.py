@@ -10,7 +10,7 @@ from rnnlab.runs import Run
 @pytest.fixture
 def parser():
     parser = argparse.ArgumentParser()
-    add_encoder(parser, required=False, defaults="those of the file")
+    add_encoder(parser, required=False)
     return parser
 
 
