@@ -1,25 +1,86 @@
-"""The students' notebooks, which nbgrader makes from the instructor's."""
+"""A course for nbgrader, whose folder has nbgrader's layout.
+
+nbgrader_config.py, gradebook.db   settings, and nbgrader's database with the assignments
+source/STEM/                       the instructor's notebook: solutions and hidden tests, no outputs
+release/STEM/, release/STEM.zip    what students get: signatures, docstrings and visible tests
+solutions/STEM.ipynb               the notebook with solutions, answers and outputs
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import shutil
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+
+from rnnlab.course.notebook_cells import CourseNotebook, read_content
+from rnnlab.course.release_files import archive, config, licences, readme, requirements
+from rnnlab.course.source_notebook import source_notebook
 from rnnlab.errors import InputError, NotInstalledError
 
-__all__ = ["generate", "require_nbgrader"]
+__all__ = ["generate", "require_nbgrader", "write_nbgrader_course"]
 
 
 def require_nbgrader() -> None:
     """Raise ImportError, which says what to install, if nbgrader is not installed."""
     if find_spec("nbgrader") is None:
         raise NotInstalledError('releasing assignments needs nbgrader: pip install "rnnlab[course]"')
+
+
+def write_nbgrader_course(
+    folder: Path,
+    notebooks: Sequence[CourseNotebook],
+    course_id: str,
+    wheel: Path | None,
+    rng: np.random.Generator,
+) -> None:
+    """Write the assignments to an empty folder.
+
+    Parameters
+    ----------
+    folder : path
+    notebooks : sequence of CourseNotebook
+    course_id : str
+    wheel : path, optional
+        A wheel of rnnlab. By default the version on the package index is used.
+    rng : numpy.random.Generator
+        Draws the seeds of the hidden tests.
+
+    Raises
+    ------
+    ImportError, ValueError
+        As :func:`generate`; ValueError also if a test cell has no call of ``check``, or a package that a
+        notebook imports is not installed.
+    """
+    (folder / "nbgrader_config.py").write_text(config(course_id), "utf8")
+    (folder / "solutions").mkdir()
+    texts = licences()
+    for notebook in notebooks:
+        stem = notebook.path.stem
+        content = read_content(notebook.path)
+        source = folder / "source" / stem
+        source.mkdir(parents=True)
+        made = json.dumps(source_notebook(content, notebook, rng), indent=1, ensure_ascii=False)
+        files = texts | {
+            f"{stem}.ipynb": made + "\n",
+            "README.md": readme(stem),
+            "requirements.txt": requirements(content, wheel),
+        }
+        for name, text in files.items():
+            (source / name).write_text(text, "utf8")
+        if wheel is not None:
+            shutil.copyfile(wheel, source / wheel.name)
+        generate(folder, course_id, stem)
+        archive(folder / "release" / stem, folder / "release" / f"{stem}.zip")
+        shutil.copyfile(notebook.path, folder / "solutions" / notebook.path.name)
 
 
 def generate(course: Path, course_id: str, assignment: str) -> None:

@@ -1,18 +1,11 @@
 """A course for nbgrader or Otter: assignments, the instructor's notebooks, and the solutions.
 
-The folder for nbgrader, which is the default format, has nbgrader's layout:
-
-nbgrader_config.py, gradebook.db   settings, and nbgrader's database with the assignments
-source/STEM/                       the instructor's notebook: solutions and hidden tests, no outputs
-release/STEM/, release/STEM.zip    what students get: signatures, docstrings and visible tests
-solutions/STEM.ipynb               the notebook with solutions, answers and outputs
-
-The folder for Otter is described in :mod:`rnnlab.course.otter_release`.
+:mod:`rnnlab.course.nbgrader_release` describes the folder for nbgrader, which is the default format, and
+:mod:`rnnlab.course.otter_release` that for Otter.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -23,11 +16,10 @@ import numpy as np
 
 import rnnlab
 from rnnlab.course.exercises import exercise
-from rnnlab.course.nbgrader_release import generate, require_nbgrader
-from rnnlab.course.notebook_cells import CourseNotebook, cleared, read_content, read_notebook
+from rnnlab.course.nbgrader_release import require_nbgrader, write_nbgrader_course
+from rnnlab.course.notebook_cells import CourseNotebook, cleared, read_notebook
 from rnnlab.course.otter_release import require_otter, write_otter_assignment
-from rnnlab.course.release_files import archive, check_wheel, config, licences, readme, requirements
-from rnnlab.course.source_notebook import source_notebook
+from rnnlab.course.release_files import check_wheel
 from rnnlab.errors import InputError
 from rnnlab.reading import PathLike
 
@@ -122,7 +114,7 @@ def release(
             for notebook in chosen:
                 write_otter_assignment(folder, notebook, built, rng)
         else:
-            _write(folder, chosen, course_id, built, rng)
+            write_nbgrader_course(folder, chosen, course_id, built, rng)
         folder.chmod(0o755)
         if target.exists():
             target.rmdir()
@@ -194,34 +186,3 @@ def _check_exercises(notebook: CourseNotebook) -> None:
 def _names(notebook: CourseNotebook) -> set[str]:
     stem = notebook.path.stem
     return {stem, stem.partition("_")[0]}
-
-
-def _write(
-    folder: Path,
-    chosen: Sequence[CourseNotebook],
-    course_id: str,
-    wheel: Path | None,
-    rng: np.random.Generator,
-) -> None:
-    """Write everything to an empty folder."""
-    (folder / "nbgrader_config.py").write_text(config(course_id), "utf8")
-    (folder / "solutions").mkdir()
-    texts = licences()
-    for notebook in chosen:
-        stem = notebook.path.stem
-        content = read_content(notebook.path)
-        source = folder / "source" / stem
-        source.mkdir(parents=True)
-        made = json.dumps(source_notebook(content, notebook, rng), indent=1, ensure_ascii=False)
-        files = texts | {
-            f"{stem}.ipynb": made + "\n",
-            "README.md": readme(stem),
-            "requirements.txt": requirements(content, wheel),
-        }
-        for name, text in files.items():
-            (source / name).write_text(text, "utf8")
-        if wheel is not None:
-            shutil.copyfile(wheel, source / wheel.name)
-        generate(folder, course_id, stem)
-        archive(folder / "release" / stem, folder / "release" / f"{stem}.zip")
-        shutil.copyfile(notebook.path, folder / "solutions" / notebook.path.name)

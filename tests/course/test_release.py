@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import rnnlab
-import rnnlab.course.release as module
+from rnnlab.course import nbgrader_release
 from rnnlab.course.notebook_cells import read_notebook
-from rnnlab.course.release import find_notebooks, release
+from rnnlab.course.release import Assignment, find_notebooks, release
 
 from . import small_notebook
 from .autograding import autograde
@@ -38,7 +38,7 @@ def course(notebooks, tmp_path_factory, quick_databases):
     """A released course of one assignment."""
     directory = tmp_path_factory.mktemp("courses") / "course"
     (made,) = release(directory, notebooks=notebooks, only=["1"], rng=np.random.default_rng(0))
-    assert made == module.Assignment("1_a", exercises=2, answers=1, points=8)
+    assert made == Assignment("1_a", exercises=2, answers=1, points=8)
     return directory
 
 
@@ -204,8 +204,8 @@ def test_an_interrupted_release_leaves_nothing(error, notebooks, tmp_path, monke
             raise error
         generate(folder, course_id, stem)
 
-    generate = module.generate
-    monkeypatch.setattr(module, "generate", interrupted)
+    generate = nbgrader_release.generate
+    monkeypatch.setattr(nbgrader_release, "generate", interrupted)
     with pytest.raises(type(error)):
         release(tmp_path / "new" / "course", notebooks=notebooks)
     assert list((tmp_path / "new").iterdir()) == []
