@@ -15,7 +15,7 @@ from rnnlab.ops import device_of, gpu_training, ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.training.clipping import clip_by_value, gradient_norm, norm_scale
 from rnnlab.training.nonfinite import check_iteration
-from rnnlab.training.optim import make_update_rule, runs_on_device
+from rnnlab.training.optim import runs_on_device
 from rnnlab.training.options import Options
 
 Terms = Mapping[str, Any]  # floats, or arrays () on the device, by name
@@ -148,6 +148,5 @@ def gradient_monitor(params: Parameters, options: Options) -> GradientMonitor:
 
     An update rule that is not built in takes its scale from the host, so it needs the host's monitor.
     """
-    rule = make_update_rule(options.update_rule, options.optim_config)
-    on_host = device_of(params.flat) == "cpu" or not runs_on_device(rule)
+    on_host = device_of(params.flat) == "cpu" or not runs_on_device(options.update_rule)
     return HostMonitor(options) if on_host else DeviceMonitor(options)

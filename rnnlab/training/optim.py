@@ -210,6 +210,10 @@ def make_update_rule(name: str, optim_config: Mapping[str, Any] | None = None) -
     return rule(**config)
 
 
-def runs_on_device(rule: Rule) -> bool:
-    """Whether a rule can read its scale on a GPU and be captured in a graph, as those of primitives can."""
-    return isinstance(rule, PrimitiveRule) and type(rule).update is PrimitiveRule.update
+def runs_on_device(name: str) -> bool:
+    """Whether the rule called ``name`` can read its scale on a GPU and be captured in a CUDA graph.
+
+    The rules whose arithmetic is a primitive can.
+    """
+    rule = UPDATE_RULES.find(name)
+    return issubclass(rule, PrimitiveRule) and rule.update is PrimitiveRule.update

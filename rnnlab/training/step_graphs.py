@@ -23,7 +23,7 @@ from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.models.parts.padding import Padded
 from rnnlab.ops import device_of, gpu_training
-from rnnlab.training.optim import make_update_rule, runs_on_device
+from rnnlab.training.optim import runs_on_device
 from rnnlab.training.options import Options
 from rnnlab.training.protocols import Model
 
@@ -75,7 +75,7 @@ def _obstacle(model: Model, options: Options, ranks: int) -> InputError | InputT
     place = obstacle_of_place(device_of(model.params.flat), ranks)
     if place is not None:
         return place
-    if not runs_on_device(make_update_rule(options.update_rule, options.optim_config)):
+    if not runs_on_device(options.update_rule):
         return InputError(
             f"graphs is true, but update_rule is {options.update_rule!r}: only built-in rules take their "
             "learning rate from the device, set graphs=False or --no-graphs"

@@ -147,7 +147,7 @@ def test_on_a_device(device):
     np.testing.assert_allclose(on_device.loss_history, on_cpu.loss_history, rtol=1e-6)
     with pytest.raises(ValueError, match="graphs is true, but update_rule is 'lion': only built-in rules"):
         trained(device="gpu", graphs=True)
-    assert not runs_on_device(Lion())
+    assert not runs_on_device("lion")
 
 
 @pytest.mark.slow
