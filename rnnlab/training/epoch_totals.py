@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rnnlab.errors import InputError
@@ -12,6 +12,12 @@ FORMER: Mapping[str, type] = {"former_learning_rate": float, "former_matmul": st
 
 # columns of the history that are not means over the epoch
 RESERVED = ("epoch", "iteration", "learning_rate", "sampling", *FORMER)
+
+
+def check_column_names(what: str, names: Iterable[str], columns: Iterable[str]) -> None:
+    """Raise ValueError if ``what`` has the name of a reserved column, or of one of these columns."""
+    if taken := next((name for name in names if name in (*columns, *RESERVED)), None):
+        raise InputError(f"{what} named {taken}, which is a column of the history: choose another name")
 
 
 @dataclass
@@ -74,11 +80,7 @@ class EpochTotals:
             If what an objective measures or a term of the loss has the name of another column.
         """
         own = self._own_columns()
-        if taken := next((name for name in self.sums if name in (*own, *RESERVED)), None):
-            raise InputError(
-                f"a term of the loss, or what the objective measures, is named {taken}, which is a column of "
-                "the history: choose another name"
-            )
+        check_column_names("a term of the loss, or what the objective measures, is", self.sums, own)
         return own | self.means
 
     def _own_columns(self) -> dict[str, float]:

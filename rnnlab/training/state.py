@@ -12,7 +12,7 @@ import numpy as np
 from rnnlab.errors import InputError
 from rnnlab.options import NotNegative, accepts, expectation
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
-from rnnlab.training.epoch_totals import FORMER, RESERVED, EpochTotals
+from rnnlab.training.epoch_totals import FORMER, EpochTotals, check_column_names
 from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.optim import make_update_rule
@@ -143,12 +143,7 @@ class TrainingState:
             If the monitored one is not finite.
         """
         self.monitor.value_in(metrics, self.order.epoch + 1)
-        for name in metrics:
-            if name in (*RESERVED, *self.totals.row()):
-                raise InputError(
-                    f"evaluate returned a metric named {name}, which is a column of the history: choose "
-                    "another name"
-                )
+        check_column_names("evaluate returned a metric", metrics, self.totals.row())
 
     def end_epoch(self, metrics: Mapping[str, float] | None) -> bool:
         """Add an epoch to the history and begin the next; true if it is the best so far.
