@@ -85,16 +85,15 @@ def train(
         raise FileExistsError(f"{path} already holds a run: resume it, or choose another directory")
     start = stages[0].training.warm_start
     checkpoint = None if start is None else _start_of(Path(start))
-    how = _how(progress, device, graphs, communicator)
-    _check_how(how)
+    arguments = _solver_arguments(progress, device, graphs, communicator)
     config.callbacks.callbacks()  # an extra that is missing is an error before the data are read
     data = open_data(config.data)
     task_of(config).check_scorable(config, data)
     if config.stage:
         check_stages(stages, new_model(config, data), task_of(config).training_data(config, data))
     run = Run(path, config, data, None)
-    with rank_0_prints(how["communicator"]):
-        return _train_stages(run, stages, checkpoint, how, callbacks, {})
+    with rank_0_prints(arguments["communicator"]):
+        return _train_stages(run, stages, checkpoint, arguments, callbacks, {})
 
 
 def resume(
@@ -166,42 +165,47 @@ def resume(
         changes["num_epochs"] = num_epochs
     if graphs is None:
         graphs = checkpoint.solver.get("options", {}).get("graphs")
-    how = _how(progress, device, graphs, communicator)
-    _check_how(how)
+    arguments = _solver_arguments(progress, device, graphs, communicator)
     config.callbacks.callbacks()
     run = Run(path, config, open_data_of_run(config), None)
-    with rank_0_prints(how["communicator"]):
-        return _train_stages(run, left, None, how, callbacks, changes)
+    with rank_0_prints(arguments["communicator"]):
+        return _train_stages(run, left, None, arguments, callbacks, changes)
 
 
-def _how(progress: bool, device: str, graphs: bool | None, communicator: Any) -> dict[str, Any]:
-    """The arguments of every solver that are not in recipes."""
+def _solver_arguments(progress: bool, device: str, graphs: bool | None, communicator: Any) -> dict[str, Any]:
+    """The arguments of every solver that are not in recipes, checked before the data are read.
+
+    Raises
+    ------
+    ImportError, ValueError
+        If there is no such device, or graphs are asked for and the device or several ranks rule them out.
+    """
     ranks = communicator_of(communicator)
-    return {
-        "progress": progress,
-        "device": device_of_rank(ranks, device),
-        "graphs": graphs,
-        "communicator": ranks,
-    }
+    device = device_of_rank(ranks, device)
+    ops_on(device)
+    obstacle = obstacle_of_place(device, ranks.size)
+    if graphs and obstacle is not None:
+        raise obstacle
+    return {"progress": progress, "device": device, "graphs": graphs, "communicator": ranks}
 
 
 def _train_stages(
     run: Run,
     stages: Sequence[Stage],
     start: Path | None,
-    how: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     callbacks: Sequence[Callback],
     changes: Mapping[str, Any],
 ) -> Run:
     """Train stages, the first from its own last checkpoint, from the checkpoint ``start``, or from scratch.
 
-    ``how`` holds arguments of every solver, ``changes`` those of the solver of the stage that resumes.
+    ``arguments`` are those of every solver, ``changes`` those of the solver of the stage that resumes.
     """
     config, data, model = run.config, run.data, None
     common: dict[str, Any] = {
-        "evaluate": task_of(config).epoch_scores(config, data, how["communicator"]),
+        "evaluate": task_of(config).epoch_scores(config, data, arguments["communicator"]),
         "config": config.to_dict(),
-        **how,
+        **arguments,
     }
     for stage in stages:
         directory, model = stage.directory(run.directory), new_model(config, data)
@@ -241,14 +245,6 @@ def _train_stages(
 
 def _inputs(config: Recipe, checkpoint: Path) -> Any:
     return task_of(config).inputs(config, load_or_name_another(checkpoint))
-
-
-def _check_how(how: Mapping[str, Any]) -> None:
-    """Check a device, graphs on it, and several ranks, before the data are read."""
-    ops_on(how["device"])
-    obstacle = obstacle_of_place(how["device"], how["communicator"].size)
-    if how["graphs"] and obstacle is not None:
-        raise obstacle
 
 
 def with_epochs(config: Recipe, num_epochs: int, overrides: Sequence[str] = ()) -> Recipe:
