@@ -51,6 +51,7 @@ from rnnlab.recipes.tables import (
     TranslationEvaluationConfig,
 )
 from rnnlab.recipes.toml_text import check_depth, read_toml
+from rnnlab.training.validation import DEFAULT_METRICS
 
 __all__ = [
     "RECIPES",
@@ -139,10 +140,10 @@ class Config(_Tables):
 
     def __post_init__(self) -> None:
         scores = [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
-        _check_monitors(self, [*_OF_SENTENCES, *scores], _MORE)
+        _check_monitors(self, [*DEFAULT_METRICS, *scores], _MORE)
         _check_word_vectors(self)
         for stage in self.stages():
-            if stage.self_critical is not None and stage.training.monitor in _OF_SENTENCES:
+            if stage.self_critical is not None and stage.training.monitor in DEFAULT_METRICS:
                 raise InputError(
                     f"stage.{stage.number}.monitor is {stage.training.monitor!r}, expected a score such as "
                     "CIDEr with self_critical: the likelihood falls while the reward rises" + _MORE
@@ -163,7 +164,7 @@ class TranslationConfig(_Tables):
     evaluation: TranslationEvaluationConfig = field(default_factory=TranslationEvaluationConfig)
 
     def __post_init__(self) -> None:
-        _check_monitors(self, [*_OF_SENTENCES, *self.evaluation.each_epoch], _MORE)
+        _check_monitors(self, [*DEFAULT_METRICS, *self.evaluation.each_epoch], _MORE)
         check_translation_metrics(self.data, self.evaluation)
         _check_word_vectors(self)
         _check_no_self_critical(self)
@@ -197,8 +198,7 @@ Recipe = Config | TranslationConfig | ClassificationConfig
 
 RECIPES: tuple[type[Recipe], ...] = (Config, TranslationConfig, ClassificationConfig)
 
-# The metrics of every epoch of recipes for sentences, and how there are more.
-_OF_SENTENCES = ("val_loss", "val_perplexity")
+# How recipes for sentences have more metrics than the default ones.
 _MORE = "; evaluation.each_epoch adds scores"
 
 

@@ -15,6 +15,8 @@ from rnnlab.types import Array
 
 Evaluate = Callable[[Any], Mapping[str, float]]
 
+DEFAULT_METRICS = ("val_loss", "val_perplexity")  # those of validation_loss for the split "val"
+
 
 def validation_loss(
     model: Model, data: Data, batch_size: int, split: str = "val", *, communicator: Communicator = ALONE
@@ -91,9 +93,9 @@ def default_evaluate(
     """
     if not has_validation(data, batch_size):
         return None
-    if monitor not in ("val_loss", "val_perplexity"):
+    if monitor not in DEFAULT_METRICS:
         raise InputError(
-            f"Solver: monitor is {monitor!r}, expected val_loss or val_perplexity, "
+            f"Solver: monitor is {monitor!r}, expected {' or '.join(DEFAULT_METRICS)}, "
             "or the argument evaluate, a function that returns it"
         )
     return lambda model: validation_loss(model, data, batch_size, communicator=communicator)
