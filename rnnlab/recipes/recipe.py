@@ -84,6 +84,12 @@ class _Tables:
         """The stages of the training in their order; one if the recipe has no tables [[stage]]."""
         return stages_of(self.training, self.stage)
 
+    def trainings(self) -> dict[str, TrainingConfig]:
+        """The training of each stage by its table: "training", or "stage.1", "stage.2" and so on."""
+        return {
+            f"stage.{stage.number}" if self.stage else "training": stage.training for stage in self.stages()
+        }
+
     def check_training(self) -> None:
         """Check the update rules and schedules, which only training needs; see :meth:`TrainingConfig.check`.
 
@@ -92,12 +98,9 @@ class _Tables:
         ValueError, TypeError
             As there; begins with the table and the key.
         """
-        tables = {"training": self.training}
-        if self.stage:
-            tables |= {f"stage.{stage.number}": stage.training for stage in self.stages()}
-        for name, table in tables.items():
+        for name, training in ({"training": self.training} | self.trainings()).items():
             try:
-                table.check()
+                training.check()
             except (ValueError, TypeError) as error:
                 raise type(error)(f"{name}.{error}") from error
 
@@ -185,9 +188,8 @@ class ClassificationConfig(_Tables):
     def __post_init__(self) -> None:
         _check_monitors(self, ["val_loss", "val_accuracy"])
         _check_no_self_critical(self)
-        for stage in self.stages():
-            if stage.training.scheduled_sampling is not None:
-                table = f"stage.{stage.number}" if self.stage else "training"
+        for table, training in self.trainings().items():
+            if training.scheduled_sampling is not None:
                 raise InputError(
                     f"{table}.scheduled_sampling is for models that write sentences, "
                     f"expected none in a recipe of data.kind {self.data.kind!r}"
@@ -244,11 +246,10 @@ def kinds_of(recipe: type[Recipe]) -> list[str]:
 
 
 def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None:
-    for stage in recipe.stages():
-        if stage.training.monitor not in metrics:
-            table = f"stage.{stage.number}" if recipe.stage else "training"
+    for table, training in recipe.trainings().items():
+        if training.monitor not in metrics:
             raise InputError(
-                f"{table}.monitor is {stage.training.monitor!r}, expected one of {', '.join(metrics)}{hint}"
+                f"{table}.monitor is {training.monitor!r}, expected one of {', '.join(metrics)}{hint}"
             )
 
 
