@@ -57,7 +57,7 @@ from rnnlab.cli.mpi_option import find_ranks
 from rnnlab.errors import RnnlabError
 from rnnlab.files import WriteError
 from rnnlab.ops.precision import products_precision
-from rnnlab.training.distributed import Communicator, OneProcess, rank_0_prints
+from rnnlab.training.distributed import ALONE, Communicator, rank_0_prints
 
 _FAILURES = (RnnlabError, OSError, MemoryError)  # any other error is a bug
 _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
@@ -86,7 +86,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         lists[0] += rest  # argparse does not accept them after an option
     elif rest:
         options.parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    ranks: Communicator = OneProcess()
+    ranks: Communicator = ALONE
     try:
         ranks = options.communicator = find_ranks(options)
         products_precision()  # an invalid RNNLAB_MATMUL is an error before any work is done

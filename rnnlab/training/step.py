@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.training.distributed import Communicator, OneProcess
+from rnnlab.training.distributed import ALONE, Communicator
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
@@ -71,9 +71,9 @@ class Update:
         model: Model,
         options: Options,
         objective: Objective | None = None,
-        communicator: Communicator | None = None,
+        communicator: Communicator = ALONE,
     ) -> None:
-        self._communicator = communicator = communicator or OneProcess()
+        self._communicator = communicator
         self._trained = Trained(model.params, options.trains)
         self._decay = WeightDecay(model.params, self._trained, options.weight_decay)
         check_sampled(model, options.scheduled_sampling)
