@@ -98,7 +98,7 @@ class InMemory:
         """Nothing."""
 
 
-class OnRank0:
+class OnOtherRanks:
     """The :class:`Storage` of all ranks but rank 0. It writes nothing, because rank 0 has all results.
 
     Parameters

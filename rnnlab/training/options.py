@@ -14,7 +14,7 @@ from rnnlab.options import as_plain, check_options
 from rnnlab.training.monitor import mode_of
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.sampling_schedules import make_sampling_schedule
-from rnnlab.training.schedules import own_or_made
+from rnnlab.training.schedules import schedule_of
 from rnnlab.training.weight_decay import check_weight_decay
 
 CHANGEABLE = (
@@ -67,7 +67,7 @@ class Options(SimpleNamespace):
         rule = make_update_rule(options["update_rule"], options["optim_config"])
         check_weight_decay(options["weight_decay"], rule)
         options["optim_config"] = rule.config()
-        options["schedule"] = own_or_made(options["schedule"]).config()
+        options["schedule"] = schedule_of(options["schedule"]).config()
         if options["scheduled_sampling"] is not None:
             options["scheduled_sampling"] = make_sampling_schedule(options["scheduled_sampling"]).config()
         options["matmul"] = options["matmul"] or products_precision()

@@ -291,12 +291,12 @@ def make_schedule(config: Mapping[str, Any] | None = None) -> LearningRateSchedu
     return make("schedule", SCHEDULES, config or {"name": "constant"})
 
 
-def own_or_made(schedule: Mapping[str, Any] | ScheduleFunction | None) -> LearningRateSchedule:
+def schedule_of(schedule: Mapping[str, Any] | ScheduleFunction | None) -> LearningRateSchedule:
     """The schedule of a function, or as :func:`make_schedule`."""
     return OwnSchedule(schedule) if callable(schedule) else make_schedule(schedule)
 
 
-def same_schedule(
+def resumed_schedule(
     saved: Mapping[str, Any] | None, function: ScheduleFunction | None
 ) -> Mapping[str, Any] | ScheduleFunction | None:
     """The schedule of a saved run, whose function is ``function`` if it has one.

@@ -38,7 +38,7 @@ from rnnlab.options import (
     UpdateRuleName,
 )
 from rnnlab.training.callbacks.callback import Callback, check_callbacks
-from rnnlab.training.checkpointing import InDirectory, InMemory, OnRank0, Storage
+from rnnlab.training.checkpointing import InDirectory, InMemory, OnOtherRanks, Storage
 from rnnlab.training.distributed import (
     check_same,
     communicator_of,
@@ -58,7 +58,7 @@ from rnnlab.training.progress import Progress, make_progress
 from rnnlab.training.protocols import Data, Model, Objective
 from rnnlab.training.resuming import load_saved_run
 from rnnlab.training.run_directory import RunDirectory
-from rnnlab.training.schedules import ScheduleFunction, ScheduleOption, same_schedule
+from rnnlab.training.schedules import ScheduleFunction, ScheduleOption, resumed_schedule
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step import Update
 from rnnlab.training.validation import Evaluate, check_without_validation, default_evaluate, metrics_of
@@ -345,7 +345,7 @@ class Solver:
         run = RunDirectory(run_dir, resume=True)
         checkpoint = load_saved_run(run.last, model, data, evaluate=evaluate, objective=objective)
         options = with_changes(checkpoint.solver["options"], changes, learning_rate)
-        options["schedule"] = same_schedule(options.get("schedule"), schedule)
+        options["schedule"] = resumed_schedule(options.get("schedule"), schedule)
         given: dict[str, Any] = {"objective": objective, "device": device, "evaluate": evaluate}
         given["communicator"] = communicator
         config = checkpoint.config if config is None else config
@@ -627,7 +627,7 @@ class Solver:
         """Write checkpoints, history and loss curve to a directory from now on."""
         self.run_dir = run.path
         if not self._is_first:
-            self._storage = OnRank0(self.model, self._state)
+            self._storage = OnOtherRanks(self.model, self._state)
             return
         self._storage = InDirectory(
             run,

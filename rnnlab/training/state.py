@@ -21,7 +21,7 @@ from rnnlab.training.order import DataOrder
 from rnnlab.training.parameter_average import ParameterAverage
 from rnnlab.training.protocols import Data
 from rnnlab.training.sampling_schedules import make_sampling_schedule
-from rnnlab.training.schedules import ScheduleFunction, own_or_made
+from rnnlab.training.schedules import ScheduleFunction, schedule_of
 from rnnlab.types import Array
 
 
@@ -61,7 +61,7 @@ class TrainingState:
     ) -> None:
         order_seed, dropout_seed = np.random.SeedSequence(options.seed).spawn(2)
         self.rule = make_update_rule(options.update_rule, options.optim_config)
-        self.schedule = own_or_made(schedule or options.schedule)
+        self.schedule = schedule_of(schedule or options.schedule)
         sampling = options.scheduled_sampling
         self._sampling_schedule = None if sampling is None else make_sampling_schedule(sampling)
         self.average = average
