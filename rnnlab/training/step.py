@@ -88,19 +88,19 @@ class Update:
         self.grads = model.params.zeros_like()
         self._sum = GradientSum(communicator, self.grads) if communicator.size > 1 else None
         self._announces = getattr(model.loss, "announces_gradients", False)
-        self._monitor = gradient_monitor(model.params, options)
+        self._gradient_monitor = gradient_monitor(model.params, options)
         self._graphs: StepGraphs | None = None
         self._graphs_of: tuple[Any, ...] = ()
 
     @property
     def read_every(self) -> int:
         """The maximum number of updates between two calls of :meth:`read`."""
-        return self._monitor.read_every
+        return self._gradient_monitor.read_every
 
     @property
     def loss(self) -> Any:
         """The loss of the last update: a float, or an array () on the GPU."""
-        return self._monitor.loss
+        return self._gradient_monitor.loss
 
     def _rolled_out(self, batch: Prepared, rng: np.random.Generator) -> Prepared:
         """The parts of the loss's batch, which the objective computes from parts of a batch of the data."""
@@ -169,14 +169,14 @@ class Update:
                 self._in_a_graph(batch.padded, state)
         except MemoryError as error:
             restore()
-            self._monitor.drop_after(state.unread)
+            self._gradient_monitor.drop_after(state.unread)
             raise self._out_of_memory(batch, state, error) from error
         except BaseException:
             restore()
             with suppress(Exception):  # after an error, any further call to a GPU may fail
-                self._monitor.drop_after(state.unread)
+                self._gradient_monitor.drop_after(state.unread)
             raise
-        self._monitor.keep_alive(batch)
+        self._gradient_monitor.keep_alive(batch)
         if state.average is not None:
             state.average.update(self._model.params.flat, state.iteration)
         return batch
@@ -184,12 +184,12 @@ class Update:
     def _apply(self, loss: Any, terms: Terms, state: TrainingState) -> None:
         """Record and clip the gradient, and call the update rule."""
         self._trained.clear_frozen(self.grads)
-        self._monitor.record(state.iteration + 1, loss, self._model.params, self.grads, terms)
+        self._gradient_monitor.record(state.iteration + 1, loss, self._model.params, self.grads, terms)
         self._step(state)
 
     def _step(self, state: TrainingState) -> None:
         params, rule = self._model.params, state.rule
-        scale, rate, parts = self._monitor.scale, state.multiplier, self._trained.parts
+        scale, rate, parts = self._gradient_monitor.scale, state.multiplier, self._trained.parts
         self._decay.apply(params.flat, rule.learning_rate * rate, scale)
         rule.step(params.flat, self.grads.flat, scale=scale, rate=rate, parts=parts)
 
@@ -224,7 +224,7 @@ class Update:
         NonFiniteError
             On a GPU, if one is not finite. Nothing has been updated from that iteration on.
         """
-        return self._monitor.read(first, self._model.params, self.grads)
+        return self._gradient_monitor.read(first, self._model.params, self.grads)
 
     def _out_of_memory(self, batch: Prepared, state: TrainingState, error: MemoryError) -> MemoryError:
         """The error with the sizes that determine the memory and the options that reduce it."""
