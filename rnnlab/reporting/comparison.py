@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rnnlab.reporting.curves import Chart, charts
-from rnnlab.reporting.differences import differences
+from rnnlab.reporting.differences import ABSENT, differences, equality_text
 from rnnlab.reporting.record import Record, facts_side_by_side
 from rnnlab.reporting.results import Results, notes_of, notes_on_runs, score_rows, splits_of
 from rnnlab.reporting.seeds import TITLE, means_over_seeds
@@ -15,7 +15,7 @@ from rnnlab.reporting.seeds import TITLE, means_over_seeds
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _PLAIN = "_.-=+*#@"  # for terminals that have no block characters
 _WIDEST = 40  # maximum characters of a sparkline
-_LONGEST = 36  # maximum characters of a recipe's value
+_LONGEST = 40  # maximum characters of a recipe's value
 
 
 def comparison_text(
@@ -34,7 +34,8 @@ def comparison_text(
     names = [record.name for record in records]
     parts = [_table("Runs", names, facts_side_by_side(records))]
     if rows := score_rows(results):
-        parts.append(_table(f"Scores of {splits_of(results)}", names, rows))
+        shown = [(name, [value or ABSENT for value in values]) for name, values in rows]
+        parts.append(_table(f"Scores of {splits_of(results)}", names, shown))
     if means := means_text(records, results):
         parts.append(means)
     blocks = _blocks(encoding)
@@ -50,7 +51,7 @@ def differences_text(records: Sequence[Record]) -> str:
     """The keys on which the recipes of runs differ."""
     rows = [(each.key, [_short(value) for value in each.values]) for each in differences(records)]
     if not rows:
-        return "The recipes are equal."
+        return equality_text(records)
     return _table("Recipes: what differs", [record.name for record in records], rows)
 
 

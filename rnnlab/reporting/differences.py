@@ -22,14 +22,24 @@ def differences(records: Sequence[Record]) -> list[Difference]:
     """The keys of the recipes whose values differ, in the order of the recipes.
 
     For recipes of different tasks, only the keys that all of them have are compared. A run without a recipe
-    has no keys.
+    is not compared; its values are absent.
     """
-    tables = [dict(_flat(record.recipe or {})) for record in records]
-    keys = dict.fromkeys(key for table in tables for key in table)
-    if len({record.task for record in records}) > 1:
-        keys = {key: None for key in keys if all(key in table for table in tables)}
-    rows = [Difference(key, [table.get(key, ABSENT) for table in tables]) for key in keys]
-    return [row for row in rows if len(set(row.values)) > 1]
+    tables = [None if record.recipe is None else dict(recipe_rows(record)) for record in records]
+    compared = [table for table in tables if table is not None]
+    keys = dict.fromkeys(key for table in compared for key in table)
+    if len({record.task for record in records if record.recipe is not None}) > 1:
+        keys = {key: None for key in keys if all(key in table for table in compared)}
+    differing = [key for key in keys if len({table.get(key, ABSENT) for table in compared}) > 1]
+    return [Difference(key, [(table or {}).get(key, ABSENT) for table in tables]) for key in differing]
+
+
+def equality_text(records: Sequence[Record]) -> str:
+    """The sentence about recipes of which no key differs."""
+    missing = [record.name for record in records if record.recipe is None]
+    if not missing:
+        return "The recipes are equal."
+    others = " The other recipes are equal." if len(records) - len(missing) > 1 else ""
+    return f"Not trained by a recipe: {', '.join(missing)}.{others}"
 
 
 def recipe_rows(record: Record) -> list[tuple[str, str]]:

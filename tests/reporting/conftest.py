@@ -40,14 +40,22 @@ def write_run(tmp_path):
     """A function that writes a run directory and returns its path."""
 
     def write(
-        name="run", rows=None, *, model="CaptioningRNN", changes=None, objective=None, stages=(), **options
+        name="run",
+        rows=None,
+        *,
+        model="CaptioningRNN",
+        changes=None,
+        objective=None,
+        stages=(),
+        recipe=True,
+        **options,
     ):
         rows = history(3, val_loss=[3.0, 2.0, 2.5]) if rows is None else rows
         tables = {"data": CLASSES[model], "training": {"num_epochs": 3}}
         for key, value in (changes or {}).items():
             table, _, last = key.partition(".")
             tables.setdefault(table, {})[last] = value
-        config = recipe_from_dict(tables | {"stage": list(stages)}).to_dict()
+        config = recipe_from_dict(tables | {"stage": list(stages)}).to_dict() if recipe else None
         options = {"num_epochs": 3, "monitor": "val_loss", "monitor_mode": None, "patience": None} | options
         run = RunDirectory(tmp_path / name)
         run.write_config(

@@ -32,6 +32,30 @@ def test_equal_recipes_are_called_equal(write_run):
     assert "The recipes are equal." in comparison_text(read_records([write_run("one"), write_run("two")]))
 
 
+def test_a_run_without_a_recipe_is_not_called_equal(write_run):
+    paths = [write_run("one"), write_run("two"), write_run("solver", recipe=False)]
+    first, *_ = records = read_records(paths)
+    text = comparison_text(records)
+    assert "Not trained by a recipe: solver. The other recipes are equal." in text
+    assert "The recipes are equal." not in text
+    text = comparison_text([first, records[2]])
+    assert text.splitlines()[-1].startswith("note: ")
+    assert "Not trained by a recipe: solver.\n" in text
+
+
+def test_a_score_that_a_run_lacks_is_a_dash(write_run):
+    labels = np.zeros(2, int)
+    evaluation = Evaluation("val", labels, labels, 0.5, 0.75, np.eye(2, dtype=int))
+    records = read_records([write_run("one"), write_run("two")])
+    text = comparison_text(records, [Results(None, "val", evaluation, []), Results(None, "", None, [])])
+    assert ["accuracy", "0.7500", "-"] in [line.split() for line in text.splitlines()]
+
+
+def test_the_default_metrics_are_not_shortened(write_run):
+    one, two = write_run("one"), write_run("two", changes={"evaluation.metrics": ["CIDEr"]})
+    assert '["BLEU", "ROUGE-L", "CIDEr", "METEOR"]' in comparison_text(read_records([one, two]))
+
+
 def test_one_run_is_described_alone(write_run):
     text = comparison_text(read_records([write_run()]))
     assert "recipe" not in text.lower()
@@ -50,7 +74,7 @@ def test_long_curves_and_values_are_shortened(write_run):
     text = comparison_text(read_records([one, two]))
     assert "  one        0.5 " + 40 * "▁" + " 0.5" in text
     (line,) = [line for line in text.splitlines() if line.startswith("data.directory")]
-    assert line.endswith("...make/the/table/too/wide")
+    assert line.endswith("...uld/make/the/table/too/wide")
 
 
 def test_a_run_without_epochs_has_its_notes(write_run):

@@ -21,7 +21,7 @@ from rnnlab.errors import NotInstalledError
 from rnnlab.files import atomic_text
 from rnnlab.reporting import seeds
 from rnnlab.reporting.curves import charts
-from rnnlab.reporting.differences import differences, recipe_rows
+from rnnlab.reporting.differences import differences, equality_text, recipe_rows
 from rnnlab.reporting.page.axes import NUM_COLORS, plot_of
 from rnnlab.reporting.page.captioned import caption_cards
 from rnnlab.reporting.page.translated import translation_cards
@@ -94,6 +94,7 @@ def _content(records: Sequence[Record], results: Sequence[Results], examples: in
         "validation_plots": [plot for is_validation, plot in plots if is_validation],
         "training_plots": [plot for is_validation, plot in plots if not is_validation],
         "differences": differences(records) if len(records) > 1 else [],
+        "equality": equality_text(records),
         "recipe": recipe_rows(records[0]) if len(records) == 1 else [],
         "cards": cards,
         "image_notes": image_notes,
