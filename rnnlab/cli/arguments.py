@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import h5py
 
@@ -21,6 +21,14 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.set_defaults(parser=self)
+
+    def error(self, message: str) -> NoReturn:
+        """Show the arguments that the command needs, without its options, and end the process."""
+        formatter = self._get_formatter()
+        needed = [action for action in self._actions if action.required or not action.option_strings]
+        formatter.add_usage(None, needed, [])
+        usage = formatter.format_help().replace(self.prog, f"{self.prog} [OPTION ...]", 1)
+        self.exit(2, f"{usage}{self.prog}: error: {message} ({self.prog} --help lists the options)\n")
 
 
 def positive_integer(text: str) -> int:

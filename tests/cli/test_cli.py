@@ -134,6 +134,8 @@ def test_a_wrong_command_line_shows_the_usage_of_its_command(arguments, command,
     error = capsys.readouterr().err
     assert error.startswith(f"usage: rnnlab {command} ")
     assert f"\nrnnlab {command}: error: " in error
+    assert error.endswith(f" (rnnlab {command} --help lists the options)\n")
+    assert error.count("\n") <= 3  # not all options
 
 
 def test_traceback_on_request(run):
