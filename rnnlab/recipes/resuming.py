@@ -19,9 +19,12 @@ def check_changeable(overrides: Sequence[str]) -> None:
     """Raise ConfigError if an override, ``key.sub=value``, changes a key that is fixed within a run."""
     for key, table, _, name in _split(overrides):
         if table != "callbacks" and (table not in ("training", "stage") or name not in _KEYS):
+            remedy = "train a new run, for which training.warm_start copies the parameters of this one"
+            if table in ("decoding", "evaluation"):
+                remedy = "rnnlab evaluate, caption and translate have options for it"
             raise ConfigError(
-                f"--set {key}: it cannot change within a run; [callbacks] can, and of [training] and "
-                f"[[stage]] {', '.join(_KEYS)}"
+                f"--set {key}: it cannot change within a run; {remedy}. A resumed run can change all keys of "
+                f"[callbacks], and these of [training] and [[stage]]: {', '.join(_KEYS)}"
             )
 
 

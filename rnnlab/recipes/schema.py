@@ -122,7 +122,8 @@ def from_table(schema: type[T], table: Any, place: Place) -> T:
     annotations = get_type_hints(schema, include_extras=True)
     for key in table:
         if key not in fields:
-            hint = getattr(schema, "ELSEWHERE", {}).get(key) or suggestion(key, list(fields))
+            hint = getattr(schema, "ELSEWHERE", {}).get(key) or _within(annotations, key)
+            hint = hint or suggestion(key, list(fields))
             raise ConfigError(f"{(place / key).of_unknown()} is unknown; {hint}")
     for name, field in fields.items():
         if name not in table and _is_required(field):
@@ -233,6 +234,22 @@ def suggestion(key: str, known: list[str]) -> str:
     """The known name that is closest to an unknown one, or all known names."""
     close = difflib.get_close_matches(key, known, n=1)
     return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+
+
+def _within(annotations: Mapping[str, Any], key: str) -> str:
+    """The hint that a table of a table has this key; empty if none has it."""
+    found = [
+        f"{name}.{key}"
+        for name, annotation in annotations.items()
+        for table in _alternatives(annotation)
+        if dataclasses.is_dataclass(table) and key in (each.name for each in dataclasses.fields(table))
+    ]
+    return f"did you mean {' or '.join(dict.fromkeys(found))}?" if found else ""
+
+
+def _alternatives(annotation: Any) -> Sequence[Any]:
+    """The types of a union; of any other annotation, itself."""
+    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else [annotation]
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

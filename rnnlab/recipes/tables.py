@@ -130,6 +130,8 @@ class TrainingConfig(Table):
 
     ELSEWHERE: ClassVar = {  # names that a user may expect here but that are not keys, with a hint for each
         "device": "it is the option --device of the command",
+        "learning_rate": "it is optim_config.learning_rate",
+        "lr": "the learning rate is optim_config.learning_rate",
         "graphs": "it is the option --graphs or --no-graphs of the command",
         "progress": "it is the option --no-progress of the command",
         "run_dir": "it is the option --out of the command",

@@ -70,6 +70,11 @@ def test_overrides(recipe):
     [
         ("model.hiden_dim=3", "--set: model.hiden_dim is unknown; did you mean hidden_dim?"),
         ("model.hidden_dim=three", "--set: model.hidden_dim is 'three', expected an integer of at least 1"),
+        ("hidden_dim=3", "--set: hidden_dim is unknown; did you mean model.hidden_dim?"),
+        ("seed=3", "--set: seed is unknown; did you mean training.seed?"),
+        ("max_train=3", "--set: max_train is unknown; did you mean data.max_train?"),
+        ("model.zoneout_h=0.1", "model.zoneout_h is unknown; did you mean regularisation.zoneout_h?"),
+        ("training.learning_rate=0.1", "training.learning_rate is unknown; it is optim_config.learning_rate"),
         ("modle.hidden_dim=3", "--set: modle is unknown; did you mean model?"),
         ("model.reviewr.blocks=2", "--set: model.reviewr is unknown; did you mean reviewer?"),
         ("model.hidden_dim", "--set: 'model.hidden_dim', expected key.sub=value"),

@@ -74,7 +74,11 @@ def test_a_key_of_training_that_no_stage_takes(stages, under_way, key):
     [
         (
             "model.hidden_dim=3",
-            "--set model.hidden_dim: it cannot change within a run; [callbacks] can,",
+            "--set model.hidden_dim: it cannot change within a run; train a new run, for which training",
+        ),
+        (
+            "decoding.beam_size=3",
+            "a run; rnnlab evaluate, caption and translate have options for it. A resumed",
         ),
         ("training.batch_size=3", "--set training.batch_size: it cannot change within a run"),
         ("training.optim_config.beta1=0.5", "--set training.optim_config.beta1: it cannot change"),
