@@ -23,7 +23,7 @@ from rnnlab.errors import InputError, MissingDataError
 from rnnlab.reading import check_regular
 from rnnlab.recipes.data import ShapesTable
 from rnnlab.recipes.recipe import Config
-from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
+from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text, write_captions
 from rnnlab.runs import Run
 from rnnlab.tasks.search import decode
 from rnnlab.training.run_directory import holds_run
@@ -62,6 +62,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="an HDF5 file with one vector for each image, in addition to a file of local features",
     )
+    caption.add_argument("--json", metavar="FILE", help="write the captions and their scores as JSON")
     caption.add_argument(
         "--picture",
         metavar="FILE",
@@ -80,7 +81,7 @@ def add(commands: Any) -> None:
 
 def _caption(options: argparse.Namespace) -> int:
     inputs = *options.images, options.global_features, options.encoder
-    check_outputs(options, "picture", "show_attention", inputs=inputs)
+    check_outputs(options, "json", "picture", "show_attention", inputs=inputs)
     run, names, features, are_files, are_encoded = _images(options)
     config = recipe_of(run, Config)
     if options.show_attention:
@@ -99,6 +100,8 @@ def _caption(options: argparse.Namespace) -> int:
     if options.communicator.rank:
         return 0
     download = options.download
+    if options.json:
+        write_captions(options.json, run, names, captions)
     if options.picture:
         shown, found = names[:_PICTURED], captions[:_PICTURED]
         photographs = map(image_from_url, shown) if are_files else None

@@ -20,7 +20,7 @@ from rnnlab.decoding import read_lexicon, write_lexicon
 from rnnlab.errors import InputError
 from rnnlab.reading import stream_lines
 from rnnlab.recipes.recipe import TranslationConfig
-from rnnlab.reporting.translations import alignment_picture, translations_text
+from rnnlab.reporting.translations import alignment_picture, translations_text, write_translations
 from rnnlab.tasks import translation
 from rnnlab.training.distributed import by_rank_0
 
@@ -47,6 +47,7 @@ def add(commands: Any) -> None:
         help="replace <UNK> by the translation of the source word with the most attention, or by that word. "
         "Each line of FILE has a source word, a tab and a target word",
     )
+    translate.add_argument("--json", metavar="FILE", help="write the translations and their scores as JSON")
     translate.add_argument(
         "--show-attention",
         metavar="FILE",
@@ -68,7 +69,7 @@ def add(commands: Any) -> None:
 
 
 def _translate(options: argparse.Namespace) -> int:
-    check_outputs(options, "show_attention", inputs=(options.file, options.lexicon))
+    check_outputs(options, "json", "show_attention", inputs=(options.file, options.lexicon))
     directories, options.sentences = leading_runs(options.run_directory, options.sentences)
     run = open_runs(directories, options, with_data=False)
     config = recipe_of(run, TranslationConfig)
@@ -93,6 +94,8 @@ def _translate(options: argparse.Namespace) -> int:
     )
     if ranks.rank:
         return 0
+    if options.json:
+        write_translations(options.json, run, lines, translations)
     if options.show_attention:
         for path, words, (best, *_) in zip(
             _pictures(Path(options.show_attention), len(sources)), sources, translations, strict=True

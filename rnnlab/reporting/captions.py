@@ -15,6 +15,8 @@ from rnnlab.data.images import named_image
 from rnnlab.decoding import Hypothesis
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_write
+from rnnlab.reporting.json_file import write_json
+from rnnlab.runs import Run
 from rnnlab.tasks.captioning import written
 
 _SIDE = 512  # pixels of the longer side to which images are shrunk; they are drawn with fewer
@@ -39,6 +41,26 @@ def captions_text(
         lines.append(f"{name}:")
         lines += [f"  {one.score:8.3f}  {data.vocabulary.decode(one.tokens)}" for one in found]
     return "\n".join(lines)
+
+
+def write_captions(
+    path: str | os.PathLike[str],
+    run: Run,
+    names: Sequence[str],
+    captions: Sequence[Sequence[Hypothesis]],
+) -> None:
+    """Write all captions of each image, best first, with their scores; see :func:`write_json`."""
+    decode = run.inputs.vocabulary.decode
+    images = [
+        {
+            "name": name,
+            "captions": [
+                {"caption": decode(one.tokens), "score": one.score, "log_prob": one.log_prob} for one in found
+            ],
+        }
+        for name, found in zip(names, captions, strict=True)
+    ]
+    write_json(path, run, {"images": images})
 
 
 def captions_picture(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 
-import rnnlab
 from rnnlab import plots
-from rnnlab.files import atomic_text, atomic_write
+from rnnlab.files import atomic_write
+from rnnlab.reporting.json_file import write_json
 from rnnlab.runs import Run
 from rnnlab.tasks.discrepancy import Discrepancy
 
@@ -20,17 +19,9 @@ def discrepancy_table(found: Discrepancy) -> str:
 
 
 def write_discrepancy(path: str | os.PathLike[str], run: Run, split: str, found: Discrepancy) -> None:
-    """Write the number of sentences, d_mc and d_pw as JSON, with the run and the split."""
-    numbers = {
-        "rnnlab_version": rnnlab.__version__,
-        "run": str(run.directory),
-        "split": split,
-        "sentences": len(found.teacher_forced),
-        "d_mc": found.mean_centroid,
-        "d_pw": found.pointwise,
-    }
-    with atomic_text(path) as file:
-        file.write(json.dumps(numbers, indent=1) + "\n")
+    """Write the number of sentences, d_mc and d_pw; see :func:`write_json`."""
+    distances = {"d_mc": found.mean_centroid, "d_pw": found.pointwise}
+    write_json(path, run, {"split": split, "sentences": len(found.teacher_forced), **distances})
 
 
 def states_picture(path: str | os.PathLike[str], found: Discrepancy) -> None:

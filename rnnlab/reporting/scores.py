@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-from typing import Any
 
 import numpy as np
 
-import rnnlab
-from rnnlab.files import atomic_text, finite
+from rnnlab.reporting.json_file import write_json
 from rnnlab.runs import Run
 from rnnlab.tasks import classification
 from rnnlab.tasks.task import Evaluation
@@ -43,19 +40,5 @@ def confusion_text(confusion: np.ndarray) -> str:
 
 
 def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run, split: str) -> None:
-    """Write the scores and all captions, translations or classes as JSON.
-
-    The key ``run`` holds the directory of the run; an ensemble has ``runs`` and ``average`` instead. Numbers
-    that are not finite are null.
-    """
-    source: dict[str, Any] = {"run": os.fspath(run.directory)}
-    if run.members:
-        source = {"runs": list(map(os.fspath, run.members)), "average": run.model.average}
-    report: dict[str, Any] = {
-        "rnnlab_version": rnnlab.__version__,
-        **source,
-        "split": split,
-        **evaluation.report(),
-    }
-    with atomic_text(path) as file:
-        file.write(json.dumps(finite(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    """Write the scores and all captions, translations or classes; see :func:`write_json`."""
+    write_json(path, run, {"split": split, **evaluation.report()})

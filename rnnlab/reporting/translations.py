@@ -9,6 +9,8 @@ from typing import NamedTuple
 from rnnlab import plots
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_write
+from rnnlab.reporting.json_file import write_json
+from rnnlab.runs import Run
 from rnnlab.tasks.translation import Evaluation, Translation
 from rnnlab.types import Array
 
@@ -40,6 +42,31 @@ def translations_text(
         lines += [f"{one.hypothesis.score:8.3f}  {text(one.words)}" for one in found]
         lines.append("")
     return "\n".join(lines)
+
+
+def write_translations(
+    path: str | os.PathLike[str],
+    run: Run,
+    sources: Sequence[str],
+    translations: Sequence[Sequence[Translation]],
+) -> None:
+    """Write all translations of each source, best first, with their scores; see :func:`write_json`."""
+    text = run.inputs.detokenize
+    sentences = [
+        {
+            "source": source,
+            "translations": [
+                {
+                    "translation": text(one.words),
+                    "score": one.hypothesis.score,
+                    "log_prob": one.hypothesis.log_prob,
+                }
+                for one in found
+            ],
+        }
+        for source, found in zip(sources, translations, strict=True)
+    ]
+    write_json(path, run, {"sentences": sentences})
 
 
 def with_references(evaluated: Evaluation, count: int) -> str:

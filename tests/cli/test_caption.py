@@ -1,5 +1,6 @@
 """``rnnlab caption``: splits, images by name, files of features, n-best lists and pictures."""
 
+import json
 import shutil
 
 import h5py
@@ -38,6 +39,24 @@ def test_n_best_lists_are_sorted_and_pictures_written(run, tmp_path, capsys):
     scores = [float(line.split()[0]) for line in lines[1:4]]
     assert scores == sorted(scores, reverse=True)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_n_best_lists_as_json(run, second_run, tmp_path, capsys):
+    path = tmp_path / "captions.json"
+    options = ["val", "--max-images", "2", "--n-best", "2", "--beam", "3", "--json", str(path)]
+    assert cli.main(["caption", str(run), *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = json.loads(path.read_text())
+    assert found["run"] == str(run)
+    assert [image["name"] for image in found["images"]] == ["val_00000.png", "val_00001.png"]
+    best, second = found["images"][0]["captions"]
+    assert lines[1].split() == [f"{best['score']:.3f}", *best["caption"].split()]
+    assert best["score"] >= second["score"]
+    assert best["log_prob"] < 0
+    assert cli.main(["caption", str(run), str(second_run), *options]) == 0
+    assert json.loads(path.read_text())["runs"] == [str(run), str(second_run)]
+    checkpoint = ["caption", str(run), "val", "--json", str(run / "last.h5")]
+    assert cli.main(checkpoint) == 2  # it is not replaced
 
 
 def test_pictures_are_written_even_if_nothing_reads_the_captions(run, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """``rnnlab translate``: sentences, files and standard input, n-best lists, pictures and warnings."""
 
 import io
+import json
 
 import pytest
 
@@ -85,6 +86,19 @@ def test_n_best_translations_and_a_picture(run, tmp_path, capsys):
     assert len(scores) == 3
     assert scores == sorted(scores, reverse=True)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_n_best_translations_as_json(run, tmp_path, capsys):
+    path = tmp_path / "translations.json"
+    options = ["--beam", "4", "--n-best", "2", "--json", str(path)]
+    assert cli.main(["translate", str(run), "a b c", "d  e", *options]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    found = json.loads(path.read_text())
+    assert found["run"] == str(run)
+    assert [each["source"] for each in found["sentences"]] == ["a b c", "d  e"]
+    best, second = found["sentences"][0]["translations"]
+    assert first.split() == [f"{best['score']:.3f}", *best["translation"].split()]
+    assert best["score"] >= second["score"]
 
 
 def test_lists_have_the_same_form_whatever_is_found(run, capsys):

@@ -17,7 +17,7 @@ def found(rng):
 def test_a_table_and_a_file_of_the_distances(found, tmp_path):
     rows = [line.split() for line in discrepancy_table(found).splitlines()]
     assert rows == [["sentences", "5"], ["d_mc", "0.1235"], ["d_pw", "0.5000"]]
-    run = SimpleNamespace(directory=Path("runs") / "one")
+    run = SimpleNamespace(directory=Path("runs") / "one", members=())
     write_discrepancy(tmp_path / "distances.json", run, "val", found)
     written = json.loads((tmp_path / "distances.json").read_text())
     assert {key: written[key] for key in ("run", "split", "sentences", "d_mc", "d_pw")} == {
