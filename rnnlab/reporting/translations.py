@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from textwrap import shorten
 from typing import NamedTuple
 
 from rnnlab import plots
@@ -13,6 +14,8 @@ from rnnlab.reporting.json_file import write_json
 from rnnlab.runs import Run
 from rnnlab.tasks.translation import Evaluation, Translation
 from rnnlab.types import Array
+
+_LONGEST = 300  # maximum characters of a printed source, translation or reference
 
 
 class Alignment(NamedTuple):
@@ -70,7 +73,10 @@ def write_translations(
 
 
 def with_references(evaluated: Evaluation, count: int) -> str:
-    """The first ``count`` sources, each with its translation, if it has one, and its first reference."""
+    """The first ``count`` sources, each with its translation, if it has one, and its first reference.
+
+    Long texts, such as code, are cut.
+    """
     blocks = []
     for k, (source, references) in enumerate(
         zip(evaluated.sources[:count], evaluated.references, strict=False)
@@ -79,7 +85,10 @@ def with_references(evaluated: Evaluation, count: int) -> str:
         if evaluated.translations is not None:
             rows["translation"] = evaluated.translations[k][0].words
         rows["reference"] = references[0]
-        blocks.append("\n".join(f"{name:<13}{evaluated.text(words)}" for name, words in rows.items()))
+        texts = {
+            name: shorten(evaluated.text(words), _LONGEST, placeholder=" ...") for name, words in rows.items()
+        }
+        blocks.append("\n".join(f"{name:<13}{text}" for name, text in texts.items()))
     return "\n\n".join(blocks)
 
 

@@ -38,6 +38,11 @@ def test_translations_with_their_references():
         "reference    A B",
     ]
     assert len(with_references(evaluated, 8).split("\n\n")) == 2
+    long = dataclasses.replace(evaluated, sources=[["code"] * 1000, ["c"]])
+    source, *_ = with_references(long, 1).splitlines()
+    assert source.startswith("source       code code")
+    assert source.endswith("code ...")
+    assert len(source) < 320
     without = dataclasses.replace(evaluated, translations=None, scores=None)
     assert with_references(without, 1).splitlines() == ["source       b a", "reference    A B"]
 
