@@ -12,6 +12,8 @@ from rnnlab.cli.arguments import natural_number, positive_integer, positive_numb
 from rnnlab.cli.device_option import add_device
 from rnnlab.gradcheck.run import Row, case_names, check_all
 
+_NAMED = 6  # maximum number of wrong gradients that a line names
+
 
 def add(commands: Any) -> None:
     """Add the command's arguments."""
@@ -79,8 +81,10 @@ def _print(line: str) -> None:
 
 
 def _line(row: Row, width: int) -> str:
-    """The row's largest error, with the gradient that has it, or with all wrong gradients."""
-    verdict, gradients = "ok" if row.passed else "WRONG", ", ".join(row.wrong or [row.worst])
+    """The row's largest error, with the gradient that has it, or with the first wrong gradients."""
+    verdict, gradients = "ok" if row.passed else "WRONG", ", ".join(row.wrong[:_NAMED] or [row.worst])
+    if len(row.wrong) > _NAMED:
+        gradients += f" and {len(row.wrong) - _NAMED} more"
     touched = f"; writes into {', '.join(row.touched)}" if row.touched else ""
     return f"{row.name:<{width}}{row.error:7.1e}  {verdict:<5}  {gradients}{touched}"
 

@@ -30,6 +30,13 @@ def test_gradcheck_prints_a_row_for_each_case(capsys):
     assert "rnnlab gradcheck: only is 'gruu', which matches no name" in capsys.readouterr().err
 
 
+def test_a_row_names_at_most_six_gradients():
+    names = [f"layer{k}" for k in range(1, 41)]
+    row = Row("model", "Seq2Seq", 0.5, "layer1", names, [], passed=False)
+    assert _line(row, 9).endswith("WRONG  layer1, layer2, layer3, layer4, layer5, layer6 and 34 more")
+    assert _line(row._replace(wrong=names[:6]), 9).endswith("layer5, layer6")
+
+
 def test_columns_stay_apart_and_list_every_wrong_gradient():
     row = Row("layer", "arnet", 0.5, "encoder_arnet_backward_Whok", [], [], True)
     assert _line(row, 7) == "arnet  5.0e-01  ok     encoder_arnet_backward_Whok"
