@@ -241,10 +241,10 @@ def _check_feature_files(directory: Path, kind: str, splits: Sequence[str]) -> N
     for split in splits:
         path = directory / FEATURE_FILES[kind].format(split=split)
         if not path.exists():
-            others = ", ".join(map(repr, feature_kinds(directory, split))) or "none"
+            others = " or ".join(map(repr, feature_kinds(directory, split)))
+            remedy = f"set data.features to {others}, which the folder has" if others else "it has none"
             raise FileNotFoundError(
-                f"{path}: found no such file, expected features of kind {kind!r}; the folder has those "
-                f"of kind {others}"
+                f"{path}: found no such file, expected features of kind {kind!r}: {remedy}"
             )
 
 

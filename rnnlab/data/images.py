@@ -22,7 +22,7 @@ from PIL import Image, ImageDraw
 from rnnlab.data.course import IMAGE_FOLDER
 from rnnlab.data.course_arrays import default_directory
 from rnnlab.data.photographs.reading import decode_photograph, read_photograph
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, RnnlabError
 from rnnlab.limits import DOWNLOAD_BYTES
 from rnnlab.reading import PathLike, mismatch
 
@@ -61,7 +61,8 @@ def image_from_url(
         return np.array(_read(str(url), image_dir, timeout, download))
     except Exception as error:
         # decoders raise almost any exception, and no notebook should stop for a picture
-        return _placeholder(str(url), f"{type(error).__name__}: {error}")
+        kind = "" if isinstance(error, OSError | RnnlabError) and str(error) else f"{type(error).__name__}: "
+        return _placeholder(str(url), f"{kind}{error}")
 
 
 def named_image(name: str, image_dir: PathLike | None, *, download: bool = False) -> np.ndarray:
@@ -137,7 +138,8 @@ def _download(url: str, timeout: float) -> bytes:
 def _find(name: str, folders: Iterable[Path]) -> Path:
     """The file of this name below the first folder that has it."""
     outside: list[Path] = []
-    for folder in folders:
+    searched = list(folders)
+    for folder in searched:
         path = folder / name
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
             outside.append(folder)
@@ -145,7 +147,7 @@ def _find(name: str, folders: Iterable[Path]) -> Path:
             return path
     if outside:
         raise mismatch(name, f"a path out of the folder {outside[0]}", "a file below it")
-    raise FileNotFoundError("no such file")
+    raise FileNotFoundError(f"no such file in {', '.join(map(str, searched))}")
 
 
 def _folders(image_dir: PathLike | None) -> Iterator[Path]:

@@ -12,7 +12,9 @@ def test_the_kinds_of_features_of_a_folder(shapes, shapes_copy, tmp_path):
 
 
 def test_a_kind_that_is_missing_names_the_others(shapes):
-    message = "train2014_vgg16_fc7.h5: .* expected features of kind 'full'; .* of kind 'pca', 'local'"
+    message = (
+        "train2014_vgg16_fc7.h5: .* expected features of kind 'full': set data.features to 'pca' or 'local'"
+    )
     with pytest.raises(FileNotFoundError, match=message):
         read_course(shapes, features="full")
     with pytest.raises(FileNotFoundError, match=message):

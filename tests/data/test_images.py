@@ -97,7 +97,7 @@ def test_an_address_is_fetched_only_where_it_is_asked_for(server, monkeypatch, f
     monkeypatch.setattr(images, "_placeholder", lambda name, reason: reasons.append(reason))
     image_from_url(f"{server}/good.png", folder)
     image_from_url(f"HTTP{server.removeprefix('http')}/good.png", folder)
-    assert reasons == ["InputError: not fetched: addresses are with --download, in Python download=True"] * 2
+    assert reasons == ["not fetched: addresses are with --download, in Python download=True"] * 2
 
 
 @pytest.mark.parametrize("path", ["absent.png", "garbage.png", "hangs.png", "drips.png"])
@@ -159,6 +159,15 @@ def test_names_of_data_stay_below_the_folders(tmp_path, monkeypatch):
     np.testing.assert_array_equal(named_image("deeper/1.png", inside), PIXELS)
     assert image_on_disk("loop.png", inside) is None
     assert image_on_disk("nul\0byte.png", inside) is None
+
+
+def test_a_placeholder_names_the_folders_that_were_searched(tmp_path, monkeypatch):
+    monkeypatch.setenv("RNNLAB_DATA", str(tmp_path / "data"))
+    reasons = []
+    monkeypatch.setattr(images, "_placeholder", lambda name, reason: reasons.append(reason))
+    named_image("absent.png", tmp_path)
+    (reason,) = reasons
+    assert reason.startswith(f"no such file in {tmp_path}, {tmp_path / 'data' / 'flickr8k' / 'images'}, ")
 
 
 def test_image_dir_comes_first(tmp_path):

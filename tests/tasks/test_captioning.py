@@ -156,7 +156,9 @@ def test_features_before_pca_are_described(tmp_path, capsys):
     described = capsys.readouterr().out
     assert cli.main(["data", "info", str(out)]) == 0
     assert capsys.readouterr().out == described
-    with pytest.raises(FileNotFoundError, match="expected features of kind 'pca'; the folder has .* 'full'"):
+    with pytest.raises(
+        FileNotFoundError, match="expected features of kind 'pca': set data.features to 'full'"
+    ):
         CaptionData.from_course(out)
 
 
