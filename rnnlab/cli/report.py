@@ -10,7 +10,7 @@ from typing import Any
 
 from rnnlab.cli.arguments import add_first, check_output, check_outputs, natural_number
 from rnnlab.cli.device_option import add_device, add_matmul
-from rnnlab.errors import MissingDataError
+from rnnlab.errors import InputError, MissingDataError
 from rnnlab.reporting.comparison import comparison_text
 from rnnlab.reporting.page.build import require_jinja, write_report
 from rnnlab.reporting.record import Record, read_records
@@ -43,6 +43,13 @@ def add(commands: Any) -> None:
     compare.set_defaults(run=_compare)
     compare.add_argument("run_directories", nargs="+", metavar="RUN", help="a run directory")
     add_scores(compare)
+    compare.add_argument(
+        "--bootstrap",
+        type=positive_integer,
+        metavar="SAMPLES",
+        help="differences of the scores from those of the first run, with intervals and p-values of a paired "
+        "bootstrap of this number of samples, such as 1000",
+    )
     add_table(compare)
 
 
@@ -89,10 +96,13 @@ def _size(num_bytes: int) -> str:
 def _compare(options: argparse.Namespace) -> int:
     records = read_records(options.run_directories)
     check_outputs(options, "csv")
+    if options.bootstrap and (len(records) < 2 or not options.scores):
+        raise InputError("--bootstrap compares the scores of several runs, expected at least 2 with scores")
     results = _scored_on_split(records, options)
     if options.csv:  # before printing, which may fail
         write_table(options.csv, records, results)
-    print(comparison_text(records, results, encoding=sys.stdout.encoding or "ascii"))
+    encoding = sys.stdout.encoding or "ascii"
+    print(comparison_text(records, results, bootstrap=options.bootstrap, encoding=encoding))
     return 0
 
 

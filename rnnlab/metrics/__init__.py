@@ -1,5 +1,6 @@
 """Scores of captions, translations and classes, saved keystrokes, perplexity, distances of states."""
 
+from rnnlab.metrics.bootstrap import Difference, Statistics, bleu_counts, bleu_of, mean_of, paired_bootstrap
 from rnnlab.metrics.captions import METRICS, CaptionScores, Metric, score_captions
 from rnnlab.metrics.cider_d import CiderD
 from rnnlab.metrics.classification import accuracy, confusion_matrix
@@ -17,18 +18,24 @@ __all__ = [
     "TRANSLATION_SCORERS",
     "CaptionScores",
     "CiderD",
+    "Difference",
     "JavaError",
     "KeystrokeScores",
     "Metric",
     "PrefixIndex",
+    "Statistics",
     "TranslationMetric",
     "TranslationScores",
     "accuracy",
+    "bleu_counts",
+    "bleu_of",
     "check_java",
     "confusion_matrix",
     "corpus_bleu",
     "keystrokes",
     "mean_centroid_distance",
+    "mean_of",
+    "paired_bootstrap",
     "perplexity",
     "pointwise_distance",
     "ptb_tokenizer",

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.metrics.bootstrap import Statistics, bleu_counts, bleu_of, mean_of
 from rnnlab.metrics.java import JavaError, meteor
 from rnnlab.metrics.library import CAPTION_SCORERS
 
@@ -50,11 +51,28 @@ class CaptionScores:
         By the same names, the score of each image in the order of the candidates.
     notes : list of str
         Remarks for the reader, such as a metric that could not be computed, and why.
+    bleu_counts : (images, 10) list of list of int, or None
+        Those of :func:`~rnnlab.metrics.bootstrap.bleu_counts`; None without BLEU.
     """
 
     corpus: dict[str, float]
     images: dict[str, list[float]]
     notes: list[str]
+    bleu_counts: list[list[int]] | None = None
+
+    def statistics(self) -> dict[str, Statistics]:
+        """The statistics of each score for :func:`~rnnlab.metrics.paired_bootstrap`.
+
+        METEOR is left out, because it is no function of a mean over images.
+        """
+        found = {}
+        if self.bleu_counts is not None:
+            for order, name in enumerate(METRICS["BLEU"], start=1):
+                found[name] = bleu_of(self.bleu_counts, order)
+        for name in ("ROUGE-L", "CIDEr"):
+            if name in self.images:
+                found[name] = mean_of(self.images[name])
+        return found
 
     def __str__(self) -> str:
         rows = [f"{name:<8} {score:6.3f}" for name, score in self.corpus.items()]
@@ -132,7 +150,7 @@ def score_captions(
     unknown = [metric for metric in metrics if metric not in _SCORERS]
     if unknown:
         raise InputError(f"score_captions: metrics has {unknown[0]!r}, expected some of {', '.join(METRICS)}")
-    sentences = _prepare(candidates, references, tokenize)
+    sentences = expected, captions = _prepare(candidates, references, tokenize)
     scored: Scored = {}
     notes = []
     for metric in metrics:
@@ -146,7 +164,15 @@ def score_captions(
         corpus={name: float(corpus) for name, (corpus, _) in scored.items()},
         images={name: [float(score) for score in images] for name, (_, images) in scored.items()},
         notes=notes,
+        bleu_counts=_bleu_counts(expected, captions) if "BLEU" in metrics else None,
     )
+
+
+def _bleu_counts(references: Sentences, captions: Sentences) -> list[list[int]]:
+    return [
+        bleu_counts(caption.split(), [reference.split() for reference in references[image]])
+        for image, (caption,) in captions.items()
+    ]
 
 
 def _prepare(

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.metrics.bootstrap import Statistics, bleu_of
 from rnnlab.metrics.library import TRANSLATION_SCORERS
 
 Words = Sequence[str]
@@ -40,10 +41,18 @@ class TranslationScores:
         BLEU; precision-1 to precision-4; brevity, which is 100 BP; and length, which is 100 c / r.
     signature : str
         sacrebleu's signature, which identifies the computation and should be quoted with the score.
+    bleu_counts : (sentences, 10) list of list of int
+        Those of :func:`~rnnlab.metrics.bootstrap.bleu_counts`.
     """
 
     corpus: dict[str, float]
     signature: str
+    bleu_counts: list[list[int]]
+
+    def statistics(self) -> dict[str, Statistics]:
+        """The statistics of BLEU for :func:`~rnnlab.metrics.paired_bootstrap`."""
+        bleu = bleu_of(self.bleu_counts)
+        return {"BLEU": bleu._replace(score=lambda means: 100 * bleu.score(means))}
 
 
 def corpus_bleu(
@@ -93,10 +102,18 @@ def corpus_bleu(
     # force=True, because sacrebleu would warn about tokenised sentences
     metric = TRANSLATION_SCORERS.module("metrics").BLEU(tokenize=tokenize, smooth_method="none", force=True)
     streams = [[" ".join(some[number]) for some in references] for number in range(most)]
-    score = metric.corpus_score([" ".join(words) for words in candidates], streams)
+    texts = [" ".join(words) for words in candidates]
+    score = metric.corpus_score(texts, streams)
     corpus = {"BLEU": score.score}
     corpus |= {f"precision-{n}": precision for n, precision in enumerate(score.precisions, 1)}
     corpus |= {"brevity": 100 * score.bp, "length": 100 * score.sys_len / max(1, score.ref_len)}
-    return TranslationScores(
-        {name: float(value) for name, value in corpus.items()}, str(metric.get_signature())
+    signature = str(metric.get_signature())
+    # effective_order changes the score of a sentence, which is not used, and not its counts
+    by_sentence = TRANSLATION_SCORERS.module("metrics").BLEU(
+        tokenize=tokenize, effective_order=True, force=True
     )
+    parts = [
+        by_sentence.sentence_score(text, list(some)) for text, *some in zip(texts, *streams, strict=True)
+    ]
+    counts = [[*part.counts, *part.totals, part.sys_len, part.ref_len] for part in parts]
+    return TranslationScores({name: float(value) for name, value in corpus.items()}, signature, counts)

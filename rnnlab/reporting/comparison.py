@@ -11,6 +11,7 @@ from rnnlab.reporting.differences import ABSENT, differences, equality_text
 from rnnlab.reporting.record import Record, facts_side_by_side
 from rnnlab.reporting.results import Results, notes_of, notes_on_runs, score_rows, splits_of
 from rnnlab.reporting.seeds import TITLE, means_over_seeds
+from rnnlab.reporting.significance import difference_rows
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _PLAIN = "_.-=+*#@"  # for terminals that have no block characters
@@ -19,7 +20,11 @@ _LONGEST = 40  # maximum characters of a recipe's value
 
 
 def comparison_text(
-    records: Sequence[Record], results: Sequence[Results] = (), *, encoding: str = "utf-8"
+    records: Sequence[Record],
+    results: Sequence[Results] = (),
+    *,
+    bootstrap: int | None = None,
+    encoding: str = "utf-8",
 ) -> str:
     """Runs side by side.
 
@@ -28,6 +33,8 @@ def comparison_text(
     records : sequence of Record
     results : sequence of Results, optional
         One for each record; without them there are no scores.
+    bootstrap : int, optional
+        The number of samples of a paired bootstrap of the scores of each run against those of the first.
     encoding : str
         The encoding of the output, which determines the characters of sparklines.
     """
@@ -38,11 +45,16 @@ def comparison_text(
         parts.append(_table(f"Scores of {splits_of(results)}", names, shown))
     if means := means_text(records, results):
         parts.append(means)
+    remarks: list[str] = []
+    if bootstrap is not None:
+        found, remarks = difference_rows(names, results, bootstrap)
+        if found:
+            parts.append(_table(f"Differences from {names[0]}", names[1:], found))
     blocks = _blocks(encoding)
     parts += [_chart(chart, names, blocks) for chart in charts(records) if chart.is_validation]
     if len(records) > 1:
         parts.append(differences_text(records))
-    if notes := [*notes_on_runs(records, results), *notes_of(names, results)]:
+    if notes := [*notes_on_runs(records, results), *notes_of(names, results), *remarks]:
         parts.append(_notes(notes))
     return "\n\n".join(parts)
 

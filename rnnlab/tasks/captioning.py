@@ -30,6 +30,7 @@ from rnnlab.metrics import (
     CAPTION_SCORERS,
     METRICS,
     CaptionScores,
+    Statistics,
     check_java,
     perplexity,
     ptb_tokenizer,
@@ -94,6 +95,14 @@ class Evaluation:
             (name, f"{score:.{3 if name == 'perplexity' else 4}f}") for name, score in self.corpus().items()
         ]
         return [("images", f"{len(self.names):,}"), *numbers]
+
+    def examples(self) -> tuple[Any, ...]:
+        """The images, their references and the tokenizer."""
+        return self.names, list(map(list, self.references)), self.tokenizer
+
+    def statistics(self) -> dict[str, Statistics]:
+        """The statistics of the scores of captions."""
+        return self.scores.statistics()
 
     def notes(self) -> list[str]:
         """The tokenizer, and metrics that could not be computed."""

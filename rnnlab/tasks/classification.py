@@ -12,7 +12,7 @@ from rnnlab.data import PixelData, open_digits, open_mnist
 from rnnlab.data.pixels import PixelInputs, PixelSplit
 from rnnlab.decoding.ensemble import Average
 from rnnlab.layers import softmax_loss
-from rnnlab.metrics import accuracy, confusion_matrix
+from rnnlab.metrics import Statistics, accuracy, confusion_matrix, mean_of
 from rnnlab.models import ClassifierEnsemble, SequenceClassifier
 from rnnlab.ops import ops_for
 from rnnlab.recipes.data import DigitsTable, MnistTable
@@ -55,6 +55,14 @@ class Evaluation:
         """The table of the scores: names and numbers."""
         scores = [(name, f"{score:.4f}") for name, score in self.corpus().items()]
         return [("images", f"{len(self.labels):,}"), *scores]
+
+    def examples(self) -> list[int]:
+        """The true classes."""
+        return self.labels.tolist()
+
+    def statistics(self) -> dict[str, Statistics]:
+        """Whether each class is correct."""
+        return {"accuracy": mean_of(self.labels == self.predictions)}
 
     def notes(self) -> list[str]:
         """A note if the epoch was chosen on this split."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 from rnnlab.data import WordCoverage, load_word_vectors
 from rnnlab.decoding.ensemble import Average
 from rnnlab.errors import MissingDataError
+from rnnlab.metrics import Statistics
 from rnnlab.recipes.tables import SelfCriticalConfig
 from rnnlab.tasks.ensembles import Combined, Member
 from rnnlab.training import Checkpoint, SelfCritical
@@ -29,6 +30,14 @@ class Evaluation(Protocol):
 
     def rows(self) -> list[tuple[str, str]]:
         """The table of the scores: names and numbers. The first is the number of images or sentences."""
+        ...
+
+    def examples(self) -> Any:
+        """What is scored and by which rules: equal for two models whose scores may be compared in pairs."""
+        ...
+
+    def statistics(self) -> dict[str, Statistics]:
+        """The statistics of scores by name, for :func:`~rnnlab.metrics.paired_bootstrap`."""
         ...
 
     def notes(self) -> list[str]:

@@ -20,8 +20,10 @@ from rnnlab.metrics import (
     TRANSLATION_METRICS,
     TRANSLATION_SCORERS,
     KeystrokeScores,
+    Statistics,
     TranslationScores,
     corpus_bleu,
+    mean_of,
     perplexity,
 )
 from rnnlab.metrics.keystrokes import keystroke_scores, saved_characters
@@ -94,6 +96,19 @@ class Evaluation:
             (name, f"{score:.{3 if name == 'perplexity' else 2}f}") for name, score in self.corpus().items()
         ]
         return [("sentences", f"{len(self.sources):,}"), *numbers]
+
+    def examples(self) -> tuple[Any, ...]:
+        """The sources and their references in words, and the tokenizer."""
+        references = [list(map(self.text, each)) for each in self.references]
+        return list(map(self.text, self.sources)), references, self.tokenizer
+
+    def statistics(self) -> dict[str, Statistics]:
+        """The statistics of BLEU and of CS-k."""
+        found = {} if self.scores is None else self.scores.statistics()
+        if self.keystrokes is not None:
+            for name, some in self.keystrokes.sentences.items():
+                found[name] = mean_of([score for score in some if score is not None])
+        return found
 
     def notes(self) -> list[str]:
         """The signature of BLEU, the units of the numbers, and whether the epoch was chosen on this split."""

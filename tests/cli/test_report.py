@@ -14,6 +14,18 @@ needs_scorers = pytest.mark.skipif(
 
 
 @needs_scorers
+def test_differences_with_their_intervals(run, attending_run, capsys):
+    assert cli.main(["compare", str(run), str(attending_run), "--bootstrap", "99"]) == 0
+    text = capsys.readouterr().out
+    lines = text.splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith(f"Differences from {run.name} "))
+    assert [line.split()[0] for line in lines[start + 1 : start + 3]] == ["BLEU-1", "BLEU-2"]
+    assert "paired bootstrap of 99 samples" in text
+    for words in ([str(run)], [str(run), str(attending_run), "--no-scores"]):
+        assert cli.main(["compare", *words, "--bootstrap", "99"]) == 2
+        assert "expected at least 2 with scores" in capsys.readouterr().err
+
+
 def test_runs_are_compared(run, attending_run, capsys):
     assert cli.main(["compare", str(run), str(attending_run), "--max-images", "4"]) == 0
     printed = capsys.readouterr()

@@ -23,7 +23,7 @@ def test_one_line_for_each_source_or_blocks_of_n_best():
 
 
 def test_translations_with_their_references():
-    scores = TranslationScores({"BLEU": 50.0}, "signature")
+    scores = TranslationScores({"BLEU": 50.0}, "signature", [])
     evaluated = Evaluation(
         "test",
         [["b", "a"], ["c"]],

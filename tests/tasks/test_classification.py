@@ -122,6 +122,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
 def test_scores_by_hand(run):
     opened = runs.load_run(run)
     found = runs.evaluate(opened)
+    assert found.statistics()["accuracy"].examples.mean() == found.accuracy
     x, labels = opened.data.batch("test", np.arange(40))
     np.testing.assert_array_equal(found.labels, labels)
     np.testing.assert_array_equal(found.predictions, opened.model.predict(x))

@@ -88,6 +88,7 @@ def test_scores_by_hand(run):
     assert evaluated.perplexity == pytest.approx(np.exp(nats / tokens), rel=1e-5)
     expected = translation.corpus_bleu(best_words(evaluated.translations), evaluated.references)
     assert evaluated.scores == expected
+    assert list(evaluated.statistics()) == ["BLEU"]
     few = runs.evaluate(opened, evaluation=TranslationEvaluationConfig("val", max_sentences=4))
     assert few.sources == opened.data.split("val").source[:4]
 
@@ -109,6 +110,8 @@ def test_keystrokes_by_hand(run):
         assert evaluated.keystrokes.sentences["CS-1"][k] == pytest.approx(100 * saved / len(target))
     assert evaluated.corpus().keys() == {"perplexity", "CS-1", "CS-2", "CS-3", "CS-4", "CS-5"}
     assert evaluated.corpus()["CS-5"] > evaluated.corpus()["CS-1"]
+    for name, statistics in evaluated.statistics().items():
+        assert statistics.examples.mean() == pytest.approx(evaluated.corpus()[name])
 
 
 def test_keystrokes_of_words_that_the_vocabulary_lacks(run):

@@ -1,0 +1,46 @@
+import numpy as np
+
+from rnnlab.reporting.results import Results
+from rnnlab.reporting.significance import difference_rows
+from rnnlab.tasks.classification import Evaluation
+
+
+def result(labels, predictions):
+    labels, predictions = np.array(labels), np.array(predictions)
+    accuracy = float((labels == predictions).mean())
+    return Results(None, "val", Evaluation("val", labels, predictions, 0.5, accuracy, np.eye(2, dtype=int)))
+
+
+LABELS = [0, 1] * 20
+WRONG = [1, 0] * 20
+
+
+def test_differences_from_the_first_run():
+    results = [result(LABELS, WRONG), result(LABELS, LABELS), result(LABELS, WRONG)]
+    rows, notes = difference_rows(["one", "two", "three"], results, 999)
+    assert rows == [
+        (
+            "accuracy",
+            ["+1.0000 [+1.0000, +1.0000] p 0.002", "+0.0000 [+0.0000, +0.0000] p 1.000"],
+        )
+    ]
+    (note,) = notes
+    assert "paired bootstrap of 999 samples" in note
+
+
+def test_runs_that_cannot_be_compared_in_pairs():
+    results = [
+        result(LABELS, LABELS),
+        result(LABELS, WRONG),
+        result(WRONG, WRONG),
+        Results(None, "", None, ["no scores"]),
+    ]
+    rows, notes = difference_rows(["one", "two", "three", "four"], results, 99)
+    assert rows == [("accuracy", ["-1.0000 [-1.0000, -1.0000] p 0.020", "-", "-"])]
+    assert notes[1:] == [
+        "three: no differences from one, which is scored on other examples",
+        "four: no differences from one, because one of them has no scores",
+    ]
+    rows, notes = difference_rows(["four", "two"], [results[3], results[1]], 99)
+    assert rows == []
+    assert notes == ["two: no differences from four, because one of them has no scores"]
