@@ -11,6 +11,7 @@ from typing import Any
 from rnnlab.cli.arguments import add_first, check_output, check_outputs, natural_number
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.errors import InputError, MissingDataError
+from rnnlab.metrics import METRICS, TRANSLATION_METRICS
 from rnnlab.reporting.comparison import comparison_text
 from rnnlab.reporting.page.build import require_jinja, write_report
 from rnnlab.reporting.record import Record, read_records
@@ -69,6 +70,12 @@ def add_scores(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--split", help="the split to score (default: val, or the recipe's if the data have no val)"
     )
+    parser.add_argument(
+        "--metrics",
+        nargs="+",
+        choices=list(dict.fromkeys([*METRICS, *TRANSLATION_METRICS])),
+        help="the scores (default: those of each recipe)",
+    )
     add_first(parser, "score only the first N")
     parser.add_argument(
         "--no-scores", dest="scores", action="store_false", help="read only the files that training has saved"
@@ -111,7 +118,9 @@ def scored(records: list[Record], options: argparse.Namespace) -> list[Results]:
     found = []
     for record in records if options.scores else ():
         print(f"rnnlab {options.command}: scoring {record.directory}", file=sys.stderr)
-        results = results_of(record, options.split, first=options.first, device=options.device)
+        results = results_of(
+            record, options.split, metrics=options.metrics, first=options.first, device=options.device
+        )
         if results.evaluation is None:
             print(f"rnnlab {options.command}: {record.name}: {'; '.join(results.notes)}", file=sys.stderr)
         found.append(results)

@@ -45,7 +45,12 @@ class Results:
 
 
 def results_of(
-    record: Record, split: str | None = None, *, first: int | None = None, device: str = "cpu"
+    record: Record,
+    split: str | None = None,
+    *,
+    metrics: Sequence[str] | None = None,
+    first: int | None = None,
+    device: str = "cpu",
 ) -> Results:
     """Open a run and score it.
 
@@ -55,6 +60,8 @@ def results_of(
     split : str, optional
         By default ``val``, which is for the choice between runs, or the recipe's split if the data have no
         ``val``.
+    metrics : sequence of str, optional
+        The metrics instead of those of the recipe. Metrics of other tasks are left out.
     first : int, optional
         Score only the first images or sentences.
     device : str
@@ -78,6 +85,11 @@ def results_of(
     if first is not None:
         limit = "max_sentences" if isinstance(config, TranslationConfig) else "max_images"
         evaluation = replace(evaluation, **{limit: first})
+    wanted = [metric for metric in metrics or () if metric in task_of(config).metrics]
+    if wanted:
+        evaluation = replace(evaluation, metrics=wanted)
+    elif metrics and task_of(config).metrics:
+        return Results(run, split, None, [f"no scores: {', '.join(metrics)} cannot score {record.task}"])
     if task_of(config).writes_sentences:
         options["decoding"] = best_only(config.decoding)
     notes = []

@@ -26,6 +26,15 @@ def test_differences_with_their_intervals(run, attending_run, capsys):
         assert "expected at least 2 with scores" in capsys.readouterr().err
 
 
+def test_the_scores_of_a_comparison(run, capsys):
+    assert cli.main(["compare", str(run), "--max-images", "4", "--metrics", "ROUGE-L"]) == 0
+    text = capsys.readouterr().out
+    assert "ROUGE-L" in text
+    assert "BLEU" not in text
+    assert cli.main(["compare", str(run), "--max-images", "4", "--metrics", "CS-k"]) == 0
+    assert "no scores: CS-k cannot score captions" in capsys.readouterr().out
+
+
 def test_runs_are_compared(run, attending_run, capsys):
     assert cli.main(["compare", str(run), str(attending_run), "--max-images", "4"]) == 0
     printed = capsys.readouterr()
