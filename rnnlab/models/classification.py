@@ -327,6 +327,14 @@ class SequenceClassifier(Model):
         r = _weighted_sum(h, self._ops.asarray(self._weights(len(h), h.shape[1], lengths)))
         return affine_forward(r, self.params["W_class"], self.params["b_class"])[0]
 
+    def hidden_states(self, x: Array, lengths: Array | None = None) -> Array:
+        """The hidden states of the last layer, (N, T, H), without dropout and zoneout.
+
+        After the end of a sequence its last state is repeated.
+        """
+        h, _ = self.layers.forward(self.params, self._inputs("hidden_states", x), lengths)
+        return self._ops.asnumpy(h)
+
     def predict(self, x: Array, lengths: Array | None = None) -> Array:
         """The most likely class of each sequence, (N,) integers."""
         return self._ops.asnumpy(self.scores(x, lengths).argmax(axis=1))

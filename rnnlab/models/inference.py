@@ -153,6 +153,30 @@ class Inference(Model):
         source, _ = self.encoder.forward(self.params, inputs)
         return self.reviewer.forward(self.params, source)[0]
 
+    def hidden_states(self, source: Any, sentences: Array) -> Array:
+        """The hidden states of the decoder under teacher forcing, without dropout and zoneout.
+
+        Parameters
+        ----------
+        source : as :meth:`start` takes it, N rows
+        sentences : (N, M) integers
+            ``<START>``, the words, ``<END>``, then ``<NULL>``.
+
+        Returns
+        -------
+        (N, T, H)
+            Row t holds the state that predicts ``sentences[:, t + 1]``. After the end of a sentence its last
+            state is repeated. T is as in ``align``.
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            As :meth:`loss`.
+        """
+        inputs, N = self._inputs("hidden_states", source)
+        forced = self._teacher_forced("hidden_states", "sentences", sentences, N)
+        return self._ops.asnumpy(self._decoded(inputs, forced)[0].hidden)
+
     def last_states(self, source: Any, sentences: Array) -> Array:
         """The hidden state that predicts the last token of each sentence, under teacher forcing.
 

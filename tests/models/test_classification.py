@@ -170,6 +170,19 @@ def test_likelihood_scores_and_predictions_agree(drawn):
     np.testing.assert_array_equal(model.predict(x, lengths), p.argmax(axis=1))
 
 
+@given(ragged_batches())
+@settings(max_examples=30)
+def test_the_last_hidden_states_give_the_scores(drawn):
+    model, x, _, lengths, _ = drawn
+    hidden, ends = model.hidden_states(x, lengths), np.asarray(lengths)
+    assert hidden.shape[:2] == x.shape[:2]
+    last = hidden[np.arange(len(x)), ends - 1]
+    np.testing.assert_array_equal(hidden[:, -1], last)
+    if model.readout == "last":
+        scores = last @ model.params["W_class"] + model.params["b_class"]
+        np.testing.assert_allclose(model.scores(x, lengths), scores)
+
+
 @every_model
 def test_the_mean_of_one_state_is_the_last(options, rng):
     x, _ = batch(rng)

@@ -18,13 +18,17 @@ def test_last_states_predict_the_last_token(options, rng):
     model = build(**options, **DROPOUT)
     features, captions = batch(rng, **options)
     features, captions = rows_of(features, slice(4)), captions[:4]
-    states = model.last_states(features, captions)
+    states, hidden = model.last_states(features, captions), model.hidden_states(features, captions)
+    assert hidden.shape[1] == max(LAST)
     state = model.start(features)
     for t, tokens in enumerate(captions.T[:-1], 1):
         words, _ = model.embedding.forward(model.params, tokens)
         decoded, state = model.decoder.advance(words, state)
         for n in np.flatnonzero(np.equal(LAST, t)):
             np.testing.assert_allclose(states[n], decoded.hidden[n], rtol=1e-10)
+            np.testing.assert_array_equal(hidden[n, t:], np.tile(hidden[n, t - 1], (max(LAST) - t, 1)))
+        for n in np.flatnonzero(np.greater_equal(LAST, t)):
+            np.testing.assert_allclose(hidden[n, t - 1], decoded.hidden[n], rtol=1e-10)
 
 
 def test_a_greedy_sentence_gives_the_states_that_wrote_it(rng):

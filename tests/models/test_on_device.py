@@ -113,6 +113,7 @@ def test_answers_are_numpys(device, rng):
     model = build(attention="additive").to("gpu")
     assert type(model.align(features, captions)) is np.ndarray
     assert type(model.last_states(features[:1], [[1, 3, 2]])) is np.ndarray
+    assert type(model.hidden_states(features[:1], [[1, 3, 2]])) is np.ndarray
     assert model.sample(features).dtype == np.int32
     classifier, (x, *_) = case_called("SequenceClassifier gru mean")
     expected = classifier.predict(x)
