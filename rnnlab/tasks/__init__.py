@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rnnlab.errors import InputTypeError
 from rnnlab.recipes.recipe import Recipe
 from rnnlab.tasks.captioning import Captioning
 from rnnlab.tasks.classification import Classification
@@ -18,13 +19,33 @@ TASKS: tuple[Task, ...] = (Captioning(), TranslationTask(), Classification())
 
 
 def task_of(config: Recipe) -> Task:
-    """The task of a recipe."""
-    return next(task for task in TASKS if isinstance(config, task.recipe))
+    """The task of a recipe.
+
+    Raises
+    ------
+    TypeError
+        If ``config`` is no recipe.
+    """
+    for task in TASKS:
+        if isinstance(config, task.recipe):
+            return task
+    raise InputTypeError(f"config is a {type(config).__name__}, expected a recipe, as load_config returns")
 
 
 def task_of_data(table: Any) -> Task:
-    """The task of a table [data]."""
-    return next(task for task in TASKS if type(table) in task.openers)
+    """The task of a table [data].
+
+    Raises
+    ------
+    TypeError
+        If ``table`` is no such table.
+    """
+    for task in TASKS:
+        if type(table) in task.openers:
+            return task
+    raise InputTypeError(
+        f"table is a {type(table).__name__}, expected the table [data] of a recipe: config.data"
+    )
 
 
 __all__ = ["TASKS", "Task", "task_of", "task_of_data"]

@@ -56,6 +56,10 @@ def test_recipes_and_tables_have_one_task():
         config = recipe.from_dict({"data": data})
         assert task_of(config).recipe is recipe
         assert task_of_data(config.data) is task_of(config)
+        with pytest.raises(TypeError, match=r"table is a \w*Config, expected the table \[data\] of a recipe"):
+            task_of_data(config)
+    with pytest.raises(TypeError, match="config is a str, expected a recipe, as load_config returns"):
+        task_of("shapes")
 
 
 @pytest.mark.parametrize(
