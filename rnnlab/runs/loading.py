@@ -56,6 +56,9 @@ class Run:
     inputs: Any = None
     members: tuple[Path, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Run({str(self.directory)!r}, model={self.model!r}, data={self.data!r})"
+
 
 def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, device: str = "cpu") -> Run:
     """Open a run directory: its best checkpoint, or the last one if there was no validation.

@@ -111,6 +111,11 @@ class Checkpoint:
     solver: dict[str, Any] = field(default_factory=dict)
     version: str = rnnlab.__version__
 
+    def __repr__(self) -> str:
+        size = f"{self.parameters.flat.size:,} {self.parameters.flat.dtype} parameters"
+        steps = f"{len(self.history)} epochs, {len(self.losses):,} iterations"
+        return f"Checkpoint({self.model['class']}, {size}; {steps}; rnnlab {self.version})"
+
 
 def describe_model(model: Any) -> dict[str, Any]:
     """The entries from which :func:`load_model` rebuilds a model: ``class`` and ``config``."""

@@ -3,6 +3,7 @@
 import json
 import shutil
 from functools import partial
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -15,6 +16,13 @@ from rnnlab.recipes.recipe import Config
 from rnnlab.training import Solver
 
 from .conftest import TABLES
+
+
+def test_repr_is_one_line(config):
+    data = runs.open_data(config.data)
+    run = runs.Run(Path("runs/one"), config, data, runs.new_model(config, data))
+    assert repr(run) == f"Run('runs/one', model={run.model!r}, data={data!r})"
+    assert "\n" not in repr(run)
 
 
 @pytest.mark.slow

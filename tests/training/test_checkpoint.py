@@ -49,6 +49,16 @@ def path(tmp_path, checkpoint):
     return path
 
 
+def test_repr_is_one_line(checkpoint):
+    """Not the 20,000 words of the vocabulary."""
+    size = checkpoint.parameters.flat.size
+    name = checkpoint.model["class"]
+    assert repr(checkpoint) == (
+        f"Checkpoint({name}, {size} {checkpoint.parameters.dtype} parameters; 2 epochs, 100 iterations; "
+        f"rnnlab {rnnlab.__version__})"
+    )
+
+
 def test_everything_comes_back_bit_for_bit(path, checkpoint):
     found = load_checkpoint(path)
     assert found.parameters.shapes == checkpoint.parameters.shapes
