@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from inspect import Parameter, signature
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.metrics import METRICS, Metric, TranslationMetric
@@ -32,6 +33,7 @@ from rnnlab.recipes.schema import EnvPath
 from rnnlab.training import Callback, SelfCritical, Solver
 from rnnlab.training.callbacks import GradientStatistics, JSONLines, TensorBoard, WeightsAndBiases
 from rnnlab.training.optim import make_update_rule
+from rnnlab.training.registry import Registry
 from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import make_schedule
 from rnnlab.training.self_critical import check_baseline
@@ -164,9 +166,12 @@ class SelfCriticalConfig(Table):
 _WANDB_PROJECT, _EVERY = "rnnlab", 10  # the defaults
 
 
+_OWN: Registry[Callback] = Registry("callbacks.own", Callback, {})
+
+
 @dataclass(frozen=True)
 class CallbacksConfig:
-    """The records that a run writes to its directory while it trains.
+    """The records that a run writes to its directory while it trains, and your own callbacks.
 
     Attributes
     ----------
@@ -182,6 +187,9 @@ class CallbacksConfig:
         Draw the norm and the distribution of each parameter's gradient, gradients.png.
     every
         Iterations between two records.
+    own
+        Your own callbacks: subclasses of rnnlab.training.Callback that are created without arguments,
+        "package.module:Class" each.
     """
 
     json_lines: bool = False
@@ -190,8 +198,12 @@ class CallbacksConfig:
     wandb_project: str = _WANDB_PROJECT
     gradients: bool = False
     every: Count = _EVERY
+    own: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        for name in self.own:
+            if ":" not in name:
+                raise InputError(f"own has {name!r}, expected 'package.module:Class'")
         if self.wandb_project != _WANDB_PROJECT and not self.wandb:
             raise InputError(f"wandb_project is {self.wandb_project!r}, which needs wandb = true")
         if self.every != _EVERY and not (self.json_lines or self.tensorboard or self.wandb or self.gradients):
@@ -206,6 +218,8 @@ class CallbacksConfig:
         ------
         ImportError
             If an extra is not installed.
+        ValueError, TypeError
+            If a callback of your own cannot be imported, or is no such class.
         """
         made: list[Callback] = []
         if self.json_lines:
@@ -216,7 +230,21 @@ class CallbacksConfig:
             made.append(WeightsAndBiases(self.wandb_project, every=self.every))
         if self.gradients:
             made.append(GradientStatistics(every=self.every))
-        return made
+        return [*made, *map(_own_callback, self.own)]
+
+
+def _own_callback(name: str) -> Callback:
+    """A callback that a recipe names by its module and class."""
+    found = _OWN.find(name)
+    arguments = signature(found).parameters.values()
+    variadic = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD
+    needed = [each.name for each in arguments if each.default is each.empty and each.kind not in variadic]
+    if needed:
+        raise InputTypeError(
+            f"callbacks.own {name!r}: {found.__name__} needs {', '.join(needed)}, expected a class that is "
+            "created without arguments"
+        )
+    return found()
 
 
 # The keys of [decoding] that only one method has. They are the names of its function's arguments. With other

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import fields, replace
+from importlib import import_module
 from typing import get_type_hints
 
 import numpy as np
 import pytest
 
+from rnnlab import runs
 from rnnlab.layers import Regularisation
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.recipes.derived import arguments_of, help_of
+from rnnlab.recipes.recipe import load_config
 from rnnlab.recipes.stages import LossWeights, StageConfig
 from rnnlab.recipes.tables import (
     SEARCH_KEYS,
@@ -74,6 +78,42 @@ def test_callbacks_of_a_recipe(monkeypatch):
     assert [type(each) for each in made] == [JSONLines, TensorBoard, WeightsAndBiases, GradientStatistics]
     assert {each.every for each in made} == {3}
     assert all(help_of(CallbacksConfig).values())
+
+
+@pytest.fixture
+def own_callbacks(tmp_path, monkeypatch):
+    """A module of callbacks."""
+    (tmp_path / "own_callbacks.py").write_text(
+        "from rnnlab.training import Callback\n\n\n"
+        "class Counts(Callback):\n    steps = 0\n\n"
+        "    def on_step(self, solver, loss, grads):\n        Counts.steps += 1\n\n\n"
+        "class Needs(Callback):\n    def __init__(self, folder, level=3):\n        pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield import_module("own_callbacks")
+    del sys.modules["own_callbacks"]
+
+
+def test_callbacks_of_your_own(own_callbacks):
+    table = CallbacksConfig(json_lines=True, own=["own_callbacks:Counts"])
+    first, second = (table.callbacks() for _ in range(2))
+    assert [type(each) for each in first] == [JSONLines, own_callbacks.Counts]
+    assert first[1] is not second[1]  # each stage has its own
+    with pytest.raises(TypeError, match="Needs needs folder, expected a class that is created without"):
+        CallbacksConfig(own=["own_callbacks:Needs"]).callbacks()
+    with pytest.raises(ValueError, match="callbacks.own is 'own_callbacks:Absent', but module"):
+        CallbacksConfig(own=["own_callbacks:Absent"]).callbacks()
+    with pytest.raises(ValueError, match="own has 'Counts', expected 'package.module:Class'"):
+        CallbacksConfig(own=["Counts"])
+
+
+@pytest.mark.slow
+def test_a_recipe_trains_with_callbacks_of_your_own(own_callbacks, tmp_path):
+    changes = ["data.kind=digits", "data.max_train=64", "training.num_epochs=1", "training.batch_size=32"]
+    config = load_config("digits_lstm", [*changes, 'callbacks.own=["own_callbacks:Counts"]'])
+    runs.train(config, tmp_path / "run", progress=False)
+    assert own_callbacks.Counts.steps == 2
+    assert runs.load_run(tmp_path / "run").config.callbacks.own == ["own_callbacks:Counts"]
 
 
 def test_weights_of_losses_are_those_of_the_models():
