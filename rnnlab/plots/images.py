@@ -64,7 +64,8 @@ def attention_grid(
 ) -> Figure:
     """Images in rows, each followed by the attention of each word of its caption.
 
-    A caption with more words than ``columns`` continues in the next row, below its first word.
+    A map is brightest at its largest weight, which is printed below it. The weights of uniform attention are
+    1 / L. A caption with more words than ``columns`` continues in the next row, below its first word.
 
     Parameters
     ----------
@@ -108,12 +109,15 @@ def attention_grid(
         block[0, 0].imshow(image)
         for axes, word, regions in zip(block[:, 1:].ravel(), sentence, attended, strict=False):
             axes.imshow(image, alpha=0.45)
-            seen = regions.reshape(side, side) / max(float(regions.max()), 1e-12)
+            largest = float(regions.max())
+            seen = regions.reshape(side, side) / max(largest, 1e-12)
             axes.imshow(
                 seen, cmap="magma", alpha=0.6, vmin=0, vmax=1, extent=(0, length, height, 0),
                 interpolation="bilinear",
             )  # fmt: skip
             axes.set_title(word, color=INK, fontsize=8, pad=2)
+            below = {"transform": axes.transAxes, "ha": "center", "va": "top"}
+            axes.text(0.5, -0.03, f"{largest:.2f}", color=INK, fontsize=6, **below)
     return figure
 
 

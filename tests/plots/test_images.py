@@ -59,6 +59,13 @@ def test_attention_grid_has_a_picture_for_each_word(rng, tmp_path):
     assert matplotlib.image.imread(tmp_path / "attention.png").ndim == 3
 
 
+def test_attention_grid_prints_the_largest_weight_of_each_word():
+    """Maps have no common scale: without the number, uniform attention looks like any other."""
+    weights = np.array([[0.25] * 4, [0.91, 0.03, 0.03, 0.03]])
+    figure = plots.attention_grid([np.zeros((4, 4, 3), np.uint8)], [["a", "dog"]], [weights])
+    assert [text.get_text() for axes in figure.axes for text in axes.texts] == ["0.25", "0.91"]
+
+
 def test_attention_grid_wraps_long_sentences(rng):
     words = [[f"word{k}" for k in range(16)], ["a", "star"], []]
     weights = [rng.random((len(sentence), 4)) for sentence in words]
