@@ -45,9 +45,10 @@ class EnvPath(os.PathLike[str]):
     def __fspath__(self) -> str:
         def value(match: re.Match[str]) -> str:
             name = match[1] or match[2]
-            if name not in os.environ:
+            if not os.environ.get(name):
+                state = "empty" if name in os.environ else "not set"
                 raise InputError(
-                    f"path {self.text!r} needs the environment variable {name}, which is not set"
+                    f"path {self.text!r} needs the environment variable {name}, which is {state}"
                 )
             return os.environ[name]
 

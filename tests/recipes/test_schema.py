@@ -166,6 +166,9 @@ def test_env_path(monkeypatch):
         ValueError, match=r"path '\$PLACE/a' needs the environment variable PLACE, which is not"
     ):
         os.fspath(EnvPath("$PLACE/a"))
+    monkeypatch.setenv("PLACE", "")  # not the path /a
+    with pytest.raises(ValueError, match=r"needs the environment variable PLACE, which is empty"):
+        os.fspath(EnvPath("$PLACE/a"))
 
 
 @pytest.mark.parametrize("nothing", ["none", None])
