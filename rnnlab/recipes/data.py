@@ -29,7 +29,8 @@ class ShapesTable:
     standardise
         Scale every feature to mean 0 and standard deviation 1.
     max_train
-        Number of training captions to use; all if left out.
+        Number of training captions to use, drawn with seed 0; all if left out. The vocabulary and the scaling
+        of the features are those of all.
     captions_per_image
         Train on images with this many of their captions, each image encoded once; training.batch_size then
         counts images. If left out, each caption is an example of its own.
@@ -59,7 +60,8 @@ class CourseTable:
     standardise
         Scale every feature to mean 0 and standard deviation 1.
     max_train
-        Number of training captions to use; all if left out.
+        Number of training captions to use, drawn with seed 0; all if left out. The vocabulary and the scaling
+        of the features are those of all.
     captions_per_image
         Train on images with this many of their captions, each image encoded once; training.batch_size then
         counts images. If left out, each caption is an example of its own.
@@ -98,7 +100,8 @@ class KarpathyTable:
     standardise
         Scale every feature to mean 0 and standard deviation 1.
     max_train
-        Number of training captions to use; all if left out.
+        Number of training captions to use, drawn with seed 0; all if left out. The vocabulary and the scaling
+        of the features are those of all.
     captions_per_image
         Train on images with this many of their captions, each image encoded once; training.batch_size then
         counts images. If left out, each caption is an example of its own.
@@ -144,7 +147,8 @@ class CocoTable:
     standardise
         Scale every feature to mean 0 and standard deviation 1.
     max_train
-        Number of training captions to use; all if left out.
+        Number of training captions to use, drawn with seed 0; all if left out. The vocabulary and the scaling
+        of the features are those of all.
     captions_per_image
         Train on images with this many of their captions, each image encoded once; training.batch_size then
         counts images. If left out, each caption is an example of its own.
@@ -193,7 +197,8 @@ class ParallelTable:
     long_pairs
         Drop training pairs with a longer sentence, or cut the sentence.
     max_train
-        Number of training pairs to use; all if left out.
+        Number of training pairs to use, drawn with seed 0; all if left out. The vocabularies are those of
+        all pairs.
     """
 
     kind: Literal["parallel"]
@@ -230,7 +235,8 @@ class HabeasTable:
     long_pairs
         Drop training pairs with a longer sentence, or cut the sentence.
     max_train
-        Number of training pairs to use; all if left out.
+        Number of training pairs to use, drawn with seed 0; all if left out. The vocabularies are those of
+        all pairs.
     """
 
     kind: Literal["habeas"]
