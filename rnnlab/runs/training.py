@@ -17,6 +17,7 @@ from rnnlab.runs.loading import Run, config_of, new_model, open_data, open_data_
 from rnnlab.tasks import task_of
 from rnnlab.training import Callback, Solver, load_checkpoint, warm_start
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
+from rnnlab.training.monitor import constant_monitor
 from rnnlab.training.previous import load_or_name_another, or_previous
 from rnnlab.training.run_directory import checkpoint_of, holds_run, stage_directories
 from rnnlab.training.step_graphs import obstacle_of_place
@@ -236,6 +237,8 @@ def _train_stages(
         if stage.is_last and solver.epoch >= solver.options.num_epochs:
             print(solver.why_finished)
         solver.train()
+        if solver.options.restore_best and (note := constant_monitor(solver.monitor, solver.history)):
+            print(note)
         start = checkpoint_of(directory)
         if solver.interrupted or (solver.stop_requested and not stage.is_last):
             run = replace(run, model=model, inputs=_inputs(config, start))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rnnlab.errors import InputError
@@ -124,3 +124,18 @@ class Monitor:
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Resume from a :meth:`state`."""
         self.best, self.best_epoch, self._waited = state["best"], state["best_epoch"], state["waited"]
+
+
+def constant_monitor(monitor: Monitor, history: Sequence[Mapping[str, Any]]) -> str:
+    """A note if a monitored score chooses no epoch, because it is the same in all; empty otherwise.
+
+    BLEU of a model that translates badly, or of very short sentences, is 0 in every epoch: the first one then
+    counts as the best.
+    """
+    values = [row[monitor.name] for row in history if monitor.name in row]
+    if monitor.name == MONITOR or len(values) < 2 or len(set(values)) > 1:
+        return ""
+    return (
+        f"note: {monitor.name} is {values[0]:g} in all {len(values)} epochs, so the first one counts as the "
+        f"best; set training.monitor = {MONITOR!r} to choose by the loss"
+    )

@@ -41,6 +41,16 @@ def test_captions_need_the_picture(config, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_score_that_chooses_no_epoch_is_noted(config, tmp_path, capsys):
+    pytest.importorskip("pycocoevalcap")
+    tables = config.to_dict()
+    tables["training"] |= {"num_epochs": 2, "monitor": "BLEU-4", "optim_config": {"learning_rate": 1e-12}}
+    tables["evaluation"] |= {"each_epoch": ["BLEU"], "max_images": 5}
+    runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    assert "in all 2 epochs, so the first one counts as the best" in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_scores_of_each_epoch_steer_training(config, tmp_path):
     pytest.importorskip("pycocoevalcap")
     tables = config.to_dict()

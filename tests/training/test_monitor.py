@@ -6,8 +6,20 @@ import pytest
 
 from rnnlab.metrics import METRICS
 from rnnlab.training import Solver
-from rnnlab.training.monitor import MODES, Monitor, mode_of
+from rnnlab.training.monitor import MODES, Monitor, constant_monitor, mode_of
 from rnnlab.training.nonfinite import NonFiniteError
+
+
+def test_a_metric_that_is_the_same_in_all_epochs_is_noted():
+    monitor = Monitor("BLEU")
+    rows = [{"epoch": epoch, "BLEU": 0.0} for epoch in (1, 2, 3)]
+    assert constant_monitor(monitor, rows) == (
+        "note: BLEU is 0 in all 3 epochs, so the first one counts as the best; "
+        "set training.monitor = 'val_loss' to choose by the loss"
+    )
+    assert constant_monitor(monitor, rows[:1]) == ""
+    assert constant_monitor(monitor, [*rows, {"epoch": 4, "BLEU": 0.1}]) == ""
+    assert constant_monitor(Monitor("CIDEr"), rows) == ""
 
 
 @pytest.mark.parametrize(
