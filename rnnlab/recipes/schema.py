@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import os
 import re
 import types
@@ -225,7 +226,9 @@ def expected(annotation: Any) -> str:
 
 
 def _meant(annotation: Any, value: Any) -> str:
-    """The choice that is closest to a misspelt one, for the end of an error."""
+    """The choice that is closest to a misspelt one, or an item as an array, for the end of an error."""
+    if get_origin(annotation) in (list, Sequence) and accepts(get_args(annotation)[0], value):
+        return f", such as {json.dumps([value], ensure_ascii=False)}"
     choices = get_args(annotation) if get_origin(annotation) is Literal else ()
     close = difflib.get_close_matches(value, choices, n=1) if isinstance(value, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -66,7 +66,11 @@ def test_kind_chooses_the_table():
         ({"count": True}, "count is True, expected an integer in [1, 9]"),
         ({"colour": "green"}, "colour is 'green', expected one of 'red', 'blue'"),
         ({"colour": "blu"}, "colour is 'blu', expected one of 'red', 'blue'; did you mean 'blue'?"),
-        ({"tags": "old"}, "tags is 'old', expected an array, each item one of 'big', 'old'"),
+        (
+            {"tags": "old"},
+            "tags is 'old', expected an array, each item one of 'big', 'old', such as [\"old\"]",
+        ),
+        ({"tags": "new"}, "tags is 'new', expected an array, each item one of 'big', 'old'"),
         ({"tags": ["old", "new"]}, "tags.2 is 'new', expected one of 'big', 'old'"),
         ({"options": 3}, "options is 3, expected a table"),
         ({"title": 3}, "title is 3, expected a string"),

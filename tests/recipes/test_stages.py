@@ -265,7 +265,7 @@ def test_a_weight_that_the_model_cannot_have(tables, tmp_path):
     [
         ({"num_epochs": 0}, "config: stage.2.num_epochs is 0, expected an integer of at least 1"),
         ({"prefetch": 3}, "config: stage.2.prefetch is unknown"),
-        ({"trains": "W*"}, "config: stage.2.trains is 'W*', expected an array"),
+        ({"trains": "W*"}, "config: stage.2.trains is 'W*', expected an array or 'none', such as [\"W*\"]"),
         ({"trains": [3]}, "config: stage.2.trains.1 is 3, expected a string"),
         (
             {"losses": {"label_smothing": 0.1}},
