@@ -22,6 +22,7 @@ from rnnlab.cli.device_option import (
 from rnnlab.cli.mpi_option import add_mpi, launcher_words, mpi_words
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
+from rnnlab.data.images import image_on_disk
 from rnnlab.errors import InputError
 from rnnlab.files import check_writable
 from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS, JavaError
@@ -170,7 +171,9 @@ def _show_captions(run: Run, options: argparse.Namespace) -> None:
     picture = run.directory / "captions.png"
     if options.communicator.rank == 0:
         captions_picture(picture, images.names[:shown], captions, run.data, download=options.download)
-    print(f"\nCaptions: {picture}\nLosses: {run.directory / 'loss.png'}")
+    found = options.download or any(image_on_disk(name, run.data.image_dir) for name in images.names[:shown])
+    remark = "" if found else " (placeholders: no image file was found)"
+    print(f"\nCaptions: {picture}{remark}\nLosses: {run.directory / 'loss.png'}")
     if not CAPTION_SCORERS.installed:
         _say_how_to_score(run, CAPTION_SCORERS, options)
         return

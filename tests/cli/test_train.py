@@ -35,6 +35,7 @@ def test_training_ends_with_captions(recipe, tmp_path, capsys):
     assert cli.main(["train", str(recipe), "--out", str(out), "--epochs", "1"]) == 0
     printed = capsys.readouterr().out
     assert "test_00000.png: " in printed
+    assert f"\nCaptions: {out / 'captions.png'}\n" in printed
     assert ("BLEU-4" in printed) == CAPTION_SCORERS.installed
     assert ("pip install" in printed) != CAPTION_SCORERS.installed
     assert printed.endswith(f"\nReport: rnnlab report {out} --open\n")
@@ -51,7 +52,7 @@ def test_the_number_of_epochs_is_given_once(command, recipe, run, tmp_path, caps
 
 
 @pytest.mark.slow
-def test_addresses_in_the_data_are_fetched_only_on_demand(recipe, shapes, tmp_path, monkeypatch):
+def test_addresses_in_the_data_are_fetched_only_on_demand(recipe, shapes, tmp_path, monkeypatch, capsys):
     folder, fetched = tmp_path / "shapes", []
     shutil.copytree(shapes, folder, ignore=shutil.ignore_patterns("*.png"))
     for file in folder.glob("*_urls.txt"):
@@ -65,6 +66,7 @@ def test_addresses_in_the_data_are_fetched_only_on_demand(recipe, shapes, tmp_pa
     command = ["train", str(recipe), "--set", f"data.directory={folder}", "--epochs", "1", "--no-progress"]
     assert cli.main([*command, "--out", str(tmp_path / "run")]) == 0
     assert not fetched
+    assert "captions.png (placeholders: no image file was found)" in capsys.readouterr().out
     assert cli.main([*command, "--out", str(tmp_path / "other"), "--download"]) == 0
     assert len(fetched) == 8
     assert cli.main(["caption", str(tmp_path / "run"), "val", "--picture", str(tmp_path / "p.png")]) == 0
