@@ -11,7 +11,7 @@ import numpy as np
 from rnnlab.errors import InputError
 from rnnlab.layers.checks import check_probability, check_real, check_weight, in_memory_of
 from rnnlab.layers.recurrent.regularisation import Regularisation
-from rnnlab.models.parts.effects import check_effects
+from rnnlab.models.parts.combinations import check_combinations
 from rnnlab.models.parts.initialisation import FanIns, initialise
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
@@ -61,7 +61,8 @@ def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     TypeError, ValueError
-        If an argument does not match its annotation, or has no effect. The error names the argument.
+        If an argument does not match its annotation, contradicts another argument, or has no effect. The
+        error names it.
     """
     options = {
         name: dict(value) if isinstance(value, Mapping) else value
@@ -79,7 +80,7 @@ def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
             "rnnlab.layers.register_cell, or name it 'package.module:Name'"
         )
     check_options(model.__name__, model, options)
-    check_effects(model.__name__, options)
+    check_combinations(model.__name__, options)
     return as_plain(options)
 
 

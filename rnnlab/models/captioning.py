@@ -27,7 +27,6 @@ from rnnlab.models.parts.captioning import (
     StateActivation,
     build_decoder,
     build_encoder,
-    check_image_input,
 )
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
@@ -199,7 +198,6 @@ class CaptioningRNN(EncoderDecoder):
         device: str = "cpu",
     ) -> None:
         self._options = arguments_of(CaptioningRNN, locals())
-        check_image_input(self._options)
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
         V, recurrence = len(word_to_idx), Recurrence.of("CaptioningRNN", self._options)
@@ -218,9 +216,7 @@ class CaptioningRNN(EncoderDecoder):
             decoder,
             build_output(decoder.context_dim, V, self._options),
             reconstructor=decoder_reconstructor(self._options),
-            discriminator=build_discriminator(
-                "CaptioningRNN", word_to_idx, reviewer_part.blocks, self._options
-            ),
+            discriminator=build_discriminator("CaptioningRNN", word_to_idx, self._options),
             rng=rng,
             device=device,
         )

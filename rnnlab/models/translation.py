@@ -208,7 +208,7 @@ class Seq2Seq(EncoderDecoder):
             decoder,
             build_output(decoder.context_dim, V, self._options),
             reconstructor=decoder_reconstructor(self._options),
-            discriminator=build_discriminator("Seq2Seq", word_to_idx, reviewer_part.blocks, self._options),
+            discriminator=build_discriminator("Seq2Seq", word_to_idx, self._options),
             encoder_reconstructor=encoder_reconstructor(encoder, self._options),
             rng=rng,
             device=device,

@@ -17,7 +17,7 @@ from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.metrics import METRICS, Metric, TranslationMetric
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.models.parts.effects import check_effects
+from rnnlab.models.parts.combinations import check_combinations
 from rnnlab.options import (
     Count,
     Natural,
@@ -55,7 +55,7 @@ class _ModelTable(Table):
     def __post_init__(self) -> None:
         try:
             cell = cell_for("model", self.cell_type, "cell_type")
-            check_effects("model", self.options())
+            check_combinations("model", self.options())
         except (ValueError, TypeError) as error:  # make it begin with the key, like all errors of tables
             raise type(error)(str(error).removeprefix("model: ")) from error
         try:

@@ -295,14 +295,14 @@ def test_shapes_of_the_parameters(options, shapes):
         ({"cell_type": "transformer"}, "cell_type is 'transformer', expected one of rnn, lstm, gru, "),
         ({"image_input": "everywhere"}, "image_input is 'everywhere', expected one of 'initial_state', "),
         ({"state_activation": "relu"}, "state_activation is 'relu', expected one of 'none', 'tanh'"),
-        ({"project_cell": True}, "project_cell is true, but the state of this cell is h alone"),
+        ({"project_cell": True}, "project_cell is True, but cell 'rnn' has no cell state, expected False"),
         (
             {"image_input": "first_input", "state_activation": "tanh"},
-            "expected 'none' and False: with image_input=",
+            "state_activation is 'tanh', expected 'none' with image_input 'first_input'",
         ),
         (
             {"image_input": "every_step", "cell_type": "lstm", "project_cell": True},
-            "expected 'none' and False: with image_input=",
+            "project_cell is True, expected False with image_input 'every_step'",
         ),
         ({"feature_dropout": 1.0}, "feature_dropout is 1.0, expected a probability in [0, 1)"),
         ({"word_dropout": -0.1}, "word_dropout is -0.1, expected a probability in [0, 1)"),

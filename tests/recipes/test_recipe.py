@@ -105,6 +105,12 @@ def test_overrides(recipe):
         ),
         ("model.init_scale=0.1", "--set: model.init_scale is 0.1, which needs initialisation 'uniform'"),
         ("model.selector=true", "--set: model.selector is True, which needs attention"),
+        ("model.discriminative=0.5", "--set: model.discriminative is 0.5, which needs the thought"),
+        ("model.discriminative_words=9", "--set: model.discriminative_words is 9, which needs the"),
+        ("model.reviewer.blocks=1", "--set: model.reviewer.blocks is 1, which needs attention"),
+        ("model.reviewer.steps=2", "model.reviewer has steps but no blocks"),
+        ("model.forget_bias=1", "--set: model.forget_bias is 1.0, but cell 'gru' has no forget gate"),
+        ("model.project_cell=true", "--set: model.project_cell is True, but cell 'gru' has no cell state"),
         (
             "model.regularisation.recurrent_dropout_on=candidate",
             "--set: model.regularisation.recurrent_dropout_on is 'candidate', which needs a recurrent",
@@ -130,6 +136,36 @@ def test_errors_name_the_key(recipe, override, message):
     with pytest.raises(ConfigError) as error:
         load_config(recipe, [override])
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ["model.attention=additive"],
+            "model.image_input is 'first_input', expected 'initial_state'",
+        ),
+        (["model.target_attention=true"], "expected 'initial_state' with target_attention"),
+        (["model.state_activation=tanh"], "--set: model.state_activation is 'tanh', expected 'none' with"),
+        (
+            ["model.project_cell=true", "model.cell_type=lstm"],
+            "--set: model.project_cell is True, expected False with image_input 'first_input', because the",
+        ),
+    ],
+    ids=str,
+)
+def test_options_that_contradict_the_input_of_the_image(recipe, overrides, message):
+    with pytest.raises(ConfigError) as error:
+        load_config(recipe, ["model.image_input=first_input", *overrides])
+    assert message in str(error.value)
+
+
+def test_a_dot_product_with_an_encoder_of_another_size():
+    two_directions = ["model.attention=dot", "model.hidden_dim=8", "model.encoder_dim=4"]
+    two_directions += ["model.attention_dim=none"]
+    assert load_config("multi30k_source_attention", two_directions).model.attention == "dot"
+    with pytest.raises(ConfigError, match="model.attention is 'dot', .* found 8 and 4: use 'additive' or"):
+        load_config("multi30k_source_attention", [*two_directions, "model.bidirectional=false"])
 
 
 def test_errors_of_the_file_name_it(recipe):

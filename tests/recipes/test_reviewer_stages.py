@@ -179,7 +179,7 @@ def test_a_model_without_word_scores_is_refused_before_training(shapes, tmp_path
     with pytest.raises(ValueError, match=message):
         train(tables_of(shapes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    with pytest.raises(ValueError, match=r"stage\.2: .*there is no reviewer.*set reviewer\.blocks"):
+    with pytest.raises(ValueError, match=r"stage\.2: .*needs the thought vectors of a reviewer: set"):
         train(tables_of(shapes, reviewer={}), tmp_path / "run")
     with pytest.raises(
         ValueError, match=r"stage\.3\.losses\.discriminative is 0\.1, expected none with self_c"

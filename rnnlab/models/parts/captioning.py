@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
-from rnnlab.errors import InputError
 from rnnlab.models.parts.decoders import (
     AttentiveDecoder,
     FactoredDecoder,
@@ -23,44 +22,22 @@ StateActivation: TypeAlias = Literal["none", "tanh"]
 IMAGE_INPUTS = get_args(ImageInput)
 
 
-def check_image_input(options: Mapping[str, Any]) -> None:
-    """Raise ValueError if a model that attends reads the image in another way than as its initial state."""
-    attends = options["attention"] or options["target_attention"]
-    if attends and options["image_input"] != "initial_state":
-        raise InputError(
-            f"CaptioningRNN: image_input is {options['image_input']!r}, "
-            "expected 'initial_state' with attention"
-        )
-
-
 def build_encoder(
     num_states: int, decoder_states: int, options: Mapping[str, Any]
 ) -> InitialStateEncoder | ImageVectorEncoder | RegionEncoder:
-    """The encoder of the image.
-
-    Raises
-    ------
-    ValueError
-        If an option is incompatible with ``image_input``.
-    """
-    image_input, activation = options["image_input"], options["state_activation"]
+    """The encoder of the image."""
     dropout = options["feature_dropout"]
-    if image_input == "initial_state":
+    if options["image_input"] == "initial_state":
         global_dim, attends = options["global_dim"], options["attention"]
         initial_state = InitialStateEncoder(
             global_dim or options["input_dim"],
             options["hidden_dim"],
             num_states,
-            activation=activation,
+            activation=options["state_activation"],
             project_cell=options["project_cell"],
             dropout=0.0 if attends and not global_dim else dropout,
         )
         return RegionEncoder(initial_state, dropout=dropout) if attends else initial_state
-    if activation != "none" or options["project_cell"]:
-        raise InputError(
-            f"CaptioningRNN: state_activation is {activation!r} and project_cell {options['project_cell']}, "
-            f"expected 'none' and False: with image_input={image_input!r} the state starts at zero"
-        )
     return ImageVectorEncoder(
         options["input_dim"], options["wordvec_dim"], options["hidden_dim"], decoder_states, dropout=dropout
     )
@@ -71,7 +48,7 @@ def build_decoder(
 ) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder | AttentiveDecoder:
     """The decoder: one that attends, or the one for ``image_input``."""
     if options["attention"] or options["target_attention"]:
-        return build_attentive_decoder("CaptioningRNN", recurrence, reviewer.memory_dim, options)
+        return build_attentive_decoder(recurrence, reviewer.memory_dim, options)
     image_input, word_dim, hidden_dim = (
         options[name] for name in ("image_input", "wordvec_dim", "hidden_dim")
     )

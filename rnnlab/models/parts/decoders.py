@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.errors import InputError
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
 from rnnlab.layers.copying import copy_of
@@ -319,31 +318,19 @@ class _Alignment:
 
 
 def build_attentive_decoder(
-    model: str, recurrence: Recurrence, memory_dim: int, options: Mapping[str, Any]
+    recurrence: Recurrence, memory_dim: int, options: Mapping[str, Any]
 ) -> AttentiveDecoder:
     """The attentive decoder that the options of a model choose.
 
     Parameters
     ----------
-    model : str
-        The name of the model's class, for the errors.
     recurrence : Recurrence
     memory_dim : int
         Size of a vector of the memory, to which it attends if the option ``attention`` is set.
     options : mapping
         The options of the model.
-
-    Raises
-    ------
-    ValueError
-        If the score "dot" cannot compare the hidden state with a memory of this size.
     """
     hidden_dim, attention = options["hidden_dim"], options["attention"]
-    if attention == "dot" and memory_dim != hidden_dim:
-        raise InputError(
-            f"{model}: attention is 'dot', which needs hidden_dim and the memory's size to be equal, found "
-            f"{hidden_dim} and {memory_dim}: use 'additive' or 'bilinear'"
-        )
     return AttentiveDecoder(
         recurrence,
         options["wordvec_dim"],

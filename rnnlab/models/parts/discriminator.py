@@ -82,7 +82,7 @@ class Discriminator:
 
 
 def build_discriminator(
-    model: str, word_to_idx: Mapping[str, int], blocks: int, options: Mapping[str, Any]
+    model: str, word_to_idx: Mapping[str, int], options: Mapping[str, Any]
 ) -> Discriminator | None:
     """The discriminator from a model's options, None if they have none.
 
@@ -92,25 +92,17 @@ def build_discriminator(
         The name of the model's class, for the errors.
     word_to_idx : mapping of str to int
         The vocabulary: the special words, then the others, the most frequent first.
-    blocks : int
-        The number of the reviewer's blocks; 0 without a reviewer.
     options : mapping
         The options of the model.
 
     Raises
     ------
     ValueError
-        If there is no reviewer, the vocabulary has fewer words, or it does not begin with its special words.
+        If the vocabulary has fewer words, or does not begin with its special words.
     """
     weight, count = options["discriminative"], options["discriminative_words"]
     if count is None and not weight:
         return None
-    if not blocks:
-        name, value = ("discriminative", weight) if weight else ("discriminative_words", count)
-        raise InputError(
-            f"{model}: {name} is {value} and there is no reviewer: discriminative supervision needs thought "
-            "vectors, set reviewer.blocks"
-        )
     first = sum(word in word_to_idx for word in SPECIAL_WORDS)
     if any(word_to_idx[word] >= first for word in SPECIAL_WORDS if word in word_to_idx):
         raise InputError(

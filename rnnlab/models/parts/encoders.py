@@ -76,11 +76,6 @@ class InitialStateEncoder:
     ) -> None:
         if activation not in ACTIVATIONS:
             raise InputError(f"state_activation is {activation!r}, expected one of {', '.join(ACTIVATIONS)}")
-        if project_cell and num_states == 1:
-            raise InputError(
-                "project_cell is true, but the state of this cell is h alone: "
-                "it needs a cell state, as an LSTM has"
-            )
         self.input_dim, self.hidden_dim, self.dropout = input_dim, hidden_dim, dropout
         self.activate, self.activate_backward = ACTIVATIONS[activation]
         self.projections = ("_proj", "_proj_c") if project_cell else ("_proj",)

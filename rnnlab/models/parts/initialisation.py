@@ -65,6 +65,21 @@ def initialise(
             view[...] = rng.standard_normal(view.shape) / np.sqrt(fan_in)
 
 
+def check_forget_bias(function: str, cell: Cell, value: float) -> int | None:
+    """Check that a cell has a forget gate, if its bias is not 0, and return the gate's index.
+
+    Raises
+    ------
+    ValueError
+        If the value is not 0 and the cell has no forget gate.
+    """
+    if value and cell.forget_gate is None:
+        raise InputError(
+            f"{function}: forget_bias is {value}, but cell {cell_name(cell)!r} has no forget gate, expected 0"
+        )
+    return cell.forget_gate
+
+
 def set_forget_bias(function: str, params: Parameters, cell: Cell, value: float) -> None:
     """Set the biases of the forget gates of a model's recurrent layers, in place. 0 changes nothing.
 
@@ -84,15 +99,11 @@ def set_forget_bias(function: str, params: Parameters, cell: Cell, value: float)
     Raises
     ------
     ValueError
-        If the value is not 0 and the cell has no forget gate.
+        As :func:`check_forget_bias`.
     """
-    if not value:
+    gate = check_forget_bias(function, cell, value)
+    if gate is None or not value:
         return
-    gate = cell.forget_gate
-    if gate is None:
-        raise InputError(
-            f"{function}: forget_bias is {value}, but cell {cell_name(cell)!r} has no forget gate, expected 0"
-        )
     for name, bias in params.items():
         prefix, is_recurrent = name.removesuffix("b"), f"{name.removesuffix('b')}Wx" in params
         if name.endswith("b") and is_recurrent and "arnet_" not in prefix:

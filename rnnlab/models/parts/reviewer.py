@@ -229,16 +229,11 @@ def build_reviewer(
     Raises
     ------
     ValueError, TypeError
-        If an option does not fit, or there is a reviewer and no attention.
+        If an option does not fit.
     """
     reviewer = ReviewerOptions.of(model, options["reviewer"])
     if reviewer.blocks is None:
         return NoReviewer(memory_dim, num_states)
-    if not options["attention"]:
-        raise InputError(
-            f"{model}: reviewer.blocks is {reviewer.blocks} and attention is None: a reviewer needs a memory "
-            "to attend to: set attention to 'additive', 'dot' or 'bilinear'"
-        )
     return Reviewer(
         reviewer,
         memory_dim=memory_dim,

@@ -36,7 +36,7 @@ def build_decoder(
 ) -> AttentiveDecoder | RecurrentDecoder:
     """The decoder: one that attends to the source, to its own past states or to both, or a plain one."""
     if options["attention"] or options["target_attention"]:
-        return build_attentive_decoder("Seq2Seq", recurrence, reviewer.memory_dim, options)
+        return build_attentive_decoder(recurrence, reviewer.memory_dim, options)
     return RecurrentDecoder(recurrence, options["wordvec_dim"], options["hidden_dim"])
 
 

@@ -3,10 +3,8 @@
 import pytest
 
 from rnnlab.models.parts.captioning import (
-    IMAGE_INPUTS,
     build_decoder,
     build_encoder,
-    check_image_input,
 )
 from rnnlab.models.parts.decoders import (
     AttentiveDecoder,
@@ -69,16 +67,3 @@ def test_decoder(options, kind):
     assert decoder.context_dim == memory_dim * attends + H * remembers
     if "image_input" in options and kind is RecurrentDecoder:
         assert decoder.image_dim == W
-
-
-@pytest.mark.parametrize("image_input", [kind for kind in IMAGE_INPUTS if kind != "initial_state"])
-@pytest.mark.parametrize("attends", [{"attention": "dot"}, {"target_attention": True}], ids=str)
-def test_attention_needs_the_image_as_initial_state(image_input, attends):
-    with pytest.raises(ValueError, match=f"image_input is '{image_input}', expected 'initial_state'"):
-        check_image_input(options_of(image_input=image_input, **attends))
-
-
-@pytest.mark.parametrize("option", [{"state_activation": "tanh"}, {"project_cell": True}], ids=str)
-def test_a_state_of_zeros_has_no_projection(option):
-    with pytest.raises(ValueError, match="with image_input='first_input' the state starts at zero"):
-        build_encoder(2, 2, options_of(image_input="first_input", **option))

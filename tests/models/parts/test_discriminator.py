@@ -69,8 +69,14 @@ def test_a_padded_batch_has_the_same_loss(rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"discriminative": 0.5, "reviewer": None}, "discriminative is 0.5 and there is no reviewer"),
-        ({"discriminative_words": 2, "reviewer": None}, "discriminative_words is 2 and there is no reviewer"),
+        (
+            {"discriminative": 0.5, "reviewer": None},
+            "discriminative is 0.5, which needs the thought",
+        ),
+        (
+            {"discriminative_words": 2, "reviewer": None},
+            "discriminative_words is 2, which needs the thought",
+        ),
         (
             {"discriminative_words": 99},
             f"discriminative_words is 99, expected at most {len(WORD_TO_IDX) - FIRST}, the vocabulary "

@@ -120,5 +120,3 @@ def test_the_mean_of_the_regions_is_taken_after_dropout(rng):
 def test_options_that_do_not_fit():
     with pytest.raises(ValueError, match="state_activation is 'relu', expected one of none, tanh"):
         InitialStateEncoder(D, H, 1, activation="relu")
-    with pytest.raises(ValueError, match="project_cell is true, but the state of this cell is h alone"):
-        InitialStateEncoder(D, H, 1, project_cell=True)

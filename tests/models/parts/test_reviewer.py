@@ -153,7 +153,11 @@ def test_without_a_reviewer_nothing_changes(rng):
         ({"reviewer": {"inter": True, "intra": False}}, ValueError, "reviewer has intra but no blocks"),
         ({"reviewer": {"block": 3}}, ValueError, "reviewer has block, expected blocks, steps"),
         ({"reviewer": 3}, TypeError, "reviewer is 3, expected a mapping"),
-        ({"reviewer": REVIEWER, "attention": None}, ValueError, "reviewer.blocks is 2 and attention is None"),
+        (
+            {"reviewer": REVIEWER, "attention": None},
+            ValueError,
+            "reviewer.blocks is 2, which needs att",
+        ),
     ],
 )
 def test_wrong_options_are_named(options, error, message):

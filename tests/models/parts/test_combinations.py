@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.models.parts.effects import check_effects
+from rnnlab.models.parts.captioning import IMAGE_INPUTS
+from rnnlab.models.parts.combinations import check_combinations
 
 WORDS = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
 REVIEWER = {"attention": "dot", "reviewer": {"blocks": 1}}
@@ -50,6 +51,12 @@ def classifier(**options):
         (translator, {"detach_target": True}, "needs an ARNet"),
         (classifier, {"detach_target": True}, "needs an ARNet"),
         (translator, {"layer_dropout": 0.5}, "needs num_layers of at least 2: it is dropout between layers"),
+        (captioner, {"discriminative": 0.5}, "needs the thought vectors of a reviewer: set"),
+        (
+            translator,
+            {"discriminative_words": 2},
+            "needs the thought vectors of a reviewer: set",
+        ),
         (captioner, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),
         (translator, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),
         (classifier, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),
@@ -92,6 +99,22 @@ def test_with_what_it_needs_an_option_changes_the_model(build, options):
         assert value in np.concatenate([shape for shape in model.params.shapes.values()])
 
 
+@pytest.mark.parametrize("image_input", [kind for kind in IMAGE_INPUTS if kind != "initial_state"])
+@pytest.mark.parametrize("attends", [{"attention": "dot"}, {"target_attention": True}], ids=str)
+def test_attention_needs_the_image_as_initial_state(image_input, attends):
+    (name,) = attends
+    message = f"image_input is '{image_input}', expected 'initial_state' with {name}"
+    with pytest.raises(ValueError, match=f"^CaptioningRNN: {message}"):
+        captioner(image_input=image_input, **attends)
+
+
+def test_a_reviewer_has_a_cell_state_to_project():
+    options = {"cell_type": "gru", "project_cell": True}
+    with pytest.raises(ValueError, match="project_cell is True, but cell 'gru' has no cell state"):
+        CaptioningRNN(WORDS, 4, 3, 4, **options)
+    assert "W_proj_c" in CaptioningRNN(WORDS, 4, 3, 4, **options, **REVIEWER).params
+
+
 @pytest.mark.parametrize("build", [captioner, translator, classifier])
 def test_defaults_may_be_given(build):
     """As a saved configuration gives them."""
@@ -109,9 +132,9 @@ def test_an_arnet_whose_weight_is_now_zero_may_have_constant_targets():
 
 
 def test_options_may_be_those_of_a_recipe():
-    check_effects("model", {"init_scale": 0.08, "initialisation": "course", "num_layers": 1})
+    check_combinations("model", {"init_scale": 0.08, "initialisation": "course", "num_layers": 1})
     with pytest.raises(ValueError, match="^model: attention_dim is 3, which needs attention"):
-        check_effects(
+        check_combinations(
             "model",
             {"attention_dim": 3, "attention": None, "target_attention": False, "reviewer": {"blocks": None}},
         )
