@@ -37,7 +37,7 @@ from rnnlab.recipes.data import (
 from rnnlab.recipes.overrides import check_reach, with_overrides
 from rnnlab.recipes.schema import ConfigError, Place, from_table, kind_of, to_table
 from rnnlab.recipes.shipped import find
-from rnnlab.recipes.stages import Stage, StageConfig, stages_of
+from rnnlab.recipes.stages import Stage, StageConfig, check_losses, stages_of
 from rnnlab.recipes.tables import (
     SEARCH_KEYS,
     CallbacksConfig,
@@ -145,6 +145,7 @@ class Config(_Tables):
         scores = [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
         _check_monitors(self, [*DEFAULT_METRICS, *scores], _MORE)
         _check_word_vectors(self)
+        check_losses(self.stages(), self.model.options())
         for stage in self.stages():
             if stage.self_critical is not None and stage.training.monitor in DEFAULT_METRICS:
                 raise InputError(
@@ -170,6 +171,7 @@ class TranslationConfig(_Tables):
         _check_monitors(self, [*DEFAULT_METRICS, *self.evaluation.each_epoch], _MORE)
         check_translation_metrics(self.data, self.evaluation)
         _check_word_vectors(self)
+        check_losses(self.stages(), self.model.options())
         _check_no_self_critical(self)
 
 
@@ -187,6 +189,7 @@ class ClassificationConfig(_Tables):
 
     def __post_init__(self) -> None:
         _check_monitors(self, ["val_loss", "val_accuracy"])
+        check_losses(self.stages(), self.model.options())
         _check_no_self_critical(self)
         for table, training in self.trainings().items():
             if training.scheduled_sampling is not None:

@@ -6,7 +6,7 @@ and stopping rule. In addition it selects the parameters that train and the weig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from rnnlab.errors import InputError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.base import LOSS_PARTS, LOSSES
+from rnnlab.models.parts.combinations import check_combinations
 from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, with_keys
 from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalConfig, TrainingConfig
 from rnnlab.training import Solver
@@ -173,8 +174,7 @@ def check_stages(stages: Sequence[Stage], model: Any, data: Any) -> None:
     Raises
     ------
     ValueError, TypeError
-        If a pattern matches no parameter, a loss is not one of this model, or the model lacks its parameters;
-        if a stage needs validation, and the data have none.
+        If a pattern matches no parameter, or a stage needs validation and the data have none.
     """
     for stage in stages:
         try:
@@ -183,30 +183,40 @@ def check_stages(stages: Sequence[Stage], model: Any, data: Any) -> None:
             trained = Trained(model.params, stage.training.trains)
             WeightDecay(model.params, trained, stage.training.weight_decay)
             check_sampled(model, stage.training.scheduled_sampling)
-            _check_losses(stage.losses, model)
         except (ValueError, TypeError) as error:
             raise type(error)(f"stage.{stage.number}: {error}") from error
 
 
-def _check_losses(losses: dict[str, float], model: Any) -> None:
-    """Check the weights by the model's own constructor."""
-    name, config = type(model).__name__, model.config()
-    for loss in losses:
-        if loss not in config or not hasattr(model, loss):
-            known = [loss for loss in LOSSES if loss in config]
-            raise InputError(
-                f"losses has {loss}, which is not a loss of {name}; it has {', '.join(known) or 'none'}"
-            )
-    if losses:
-        parts = {option: getattr(model, part, None) for part, option in LOSS_PARTS.values()}
-        sizes = {option: part.size for option, part in parts.items() if part is not None}
-        type(model).from_config(config | sizes | losses)
-    for loss, (part, option) in LOSS_PARTS.items():
-        if losses.get(loss) and getattr(model, part) is None:
-            raise InputError(
-                f"losses.{loss} is {losses[loss]}, and the model lacks the parameters of that loss: set "
-                f"model.{option}, which gives them to the model of all stages"
-            )
+def check_losses(stages: Sequence[Stage], options: Mapping[str, Any]) -> None:
+    """Check that the weights of the stages' losses fit the model that all stages share.
+
+    Parameters
+    ----------
+    stages : sequence of Stage
+    options : mapping of str to any
+        The keyword arguments of the model's constructor.
+
+    Raises
+    ------
+    ValueError
+        If a loss is not one of this model, or needs parameters or other options that the model lacks. The
+        error begins with the stage.
+    """
+    for stage in stages:
+        table = f"stage.{stage.number}.losses"
+        for loss, weight in stage.losses.items():
+            if loss not in options:
+                known = ", ".join(name for name in LOSSES if name in options)
+                raise InputError(f"{table}.{loss} is not a loss of this kind of model, which has {known}")
+            if not weight:
+                continue
+            check_combinations(table, {**options, loss: weight})
+            _, size = LOSS_PARTS.get(loss, (None, None))
+            if size is not None and not options[loss] and options[size] is None:
+                raise InputError(
+                    f"{table}.{loss} is {weight}, and the model lacks the parameters of that loss: set "
+                    f"model.{size}, which gives them to the model of all stages"
+                )
 
 
 def _given(table: Table) -> dict[str, Any]:

@@ -175,11 +175,11 @@ def test_the_gradient_of_the_trained_model(run):
 
 
 def test_a_model_without_word_scores_is_refused_before_training(shapes, tmp_path):
-    message = r"stage\.2: losses\.discriminative is 0\.3, .* set model\.discriminative_words"
+    message = r"stage\.2\.losses\.discriminative is 0\.3, .* set model\.discriminative_words"
     with pytest.raises(ValueError, match=message):
         train(tables_of(shapes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    with pytest.raises(ValueError, match=r"stage\.2: .*needs the thought vectors of a reviewer: set"):
+    with pytest.raises(ValueError, match=r"stage\.2\.losses: .*needs the thought vectors of a reviewer: set"):
         train(tables_of(shapes, reviewer={}), tmp_path / "run")
     with pytest.raises(
         ValueError, match=r"stage\.3\.losses\.discriminative is 0\.1, expected none with self_c"

@@ -210,14 +210,6 @@ def test_no_run_is_overwritten(tables, tmp_path, capsys):
     [
         ({"trains": ["Wx", "W_memory"]}, "stage.2: trains has 'W_memory', which matches none of W_proj"),
         ({"trains": []}, "stage.2: trains is empty"),
-        (
-            {"losses": {"encoder_reconstruction": 0.1}},
-            "losses has encoder_reconstruction, which is not a loss of",
-        ),
-        (
-            {"losses": {"reconstruction": 0.1}},
-            "losses.reconstruction is 0.1, and the model lacks .* set model.reconstructor_dim, which gives",
-        ),
     ],
 )
 def test_stages_that_do_not_fit_the_model(tables, tmp_path, change, message):
@@ -253,11 +245,34 @@ def test_a_stage_may_turn_off_a_loss_whose_part_has_options(tables, tmp_path):
     assert (run.model.reconstruction, run.model.config()["detach_target"]) == (0.0, True)
 
 
-def test_a_weight_that_the_model_cannot_have(tables, tmp_path):
-    tables["model"] |= {"attention": None}
-    tables["data"] |= {"features": "pca"}
-    with pytest.raises(ValueError, match=r"stage\.1: .*doubly_stochastic is 0\.3, which needs attention"):
-        train(tables | {"stage": STAGES[1:]}, tmp_path / "run")
+@pytest.mark.parametrize(
+    ("losses", "message"),
+    [
+        ({"doubly_stochastic": 0.3}, "losses: doubly_stochastic is 0.3, which needs attention: set it to"),
+        ({"discriminative": 0.3}, "losses: discriminative is 0.3, which needs the thought vectors of a"),
+        ({"encoder_reconstruction": 0.1}, "losses.encoder_reconstruction is not a loss of this kind of mod"),
+        (
+            {"reconstruction": 0.1},
+            "losses.reconstruction is 0.1, and the model lacks the parameters of that loss: set "
+            "model.reconstructor_dim, which gives them",
+        ),
+    ],
+    ids=str,
+)
+def test_a_weight_that_the_model_cannot_have(losses, message):
+    """The recipe alone decides it."""
+    tables = {"data": {"kind": "shapes"}, "stage": [{}, {"losses": losses}]}
+    with pytest.raises(ConfigError) as error:
+        Config.from_dict(tables)
+    assert f"config: stage.2.{message}" in str(error.value)
+    needed = {
+        "reconstructor_dim": 3,
+        "attention": "dot",
+        "reviewer": {"blocks": 1},
+        "discriminative_words": 2,
+    }
+    if "encoder_reconstruction" not in losses:
+        Config.from_dict(tables | {"model": needed})
 
 
 @pytest.mark.parametrize(
