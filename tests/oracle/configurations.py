@@ -202,6 +202,9 @@ def with_effect(options: dict[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in options.items() if not left_out.get(name)}
     if options["regularisation"] and not options["regularisation"]["recurrent_dropout"]:
         kept["regularisation"] = options["regularisation"] | {"recurrent_dropout_on": "state"}
+    if reviewer := options.get("reviewer"):
+        joined = {"inter": reviewer["blocks"] == 1, "intra": reviewer["steps"] == 1}
+        kept["reviewer"] = reviewer | {name: True for name, alone in joined.items() if alone}
     return kept
 
 

@@ -70,7 +70,7 @@ def check_combinations(model: str, options: Mapping[str, Any]) -> None:
 
 
 def _check_reviewer(model: str, reviewer: ReviewerOptions, options: Mapping[str, Any]) -> None:
-    """Raise ValueError if a reviewer has no attention, or its loss has no reviewer."""
+    """Raise ValueError if a reviewer or its loss lacks what it needs, or has an option without effect."""
     if reviewer.blocks is None:
         for name in ("discriminative", "discriminative_words"):
             if options.get(name):
@@ -83,6 +83,12 @@ def _check_reviewer(model: str, reviewer: ReviewerOptions, options: Mapping[str,
         raise InputError(
             f"{model}: reviewer.blocks is {reviewer.blocks}, which needs attention: set it to {_SCORES}"
         )
+    for name, size, joined in (("inter", "blocks", "blocks"), ("intra", "steps", "the steps of a block")):
+        if not getattr(reviewer, name) and getattr(reviewer, size) == 1:
+            raise InputError(
+                f"{model}: reviewer.{name} is False, which needs reviewer.{size} of at least 2: it removes "
+                f"the connections between {joined}"
+            )
 
 
 def _check_attention_dim(model: str, reviewer: ReviewerOptions, options: Mapping[str, Any]) -> None:

@@ -37,9 +37,10 @@ class ReviewerOptions(NamedTuple):
         L, steps of a block, and the number of its thought vectors.
     inter : bool
         Whether a block attends to the thought vectors of all earlier blocks as well as to the encoder's
-        memory, or to that memory alone.
+        memory, or to that memory alone, which needs 2 blocks or more.
     intra : bool
-        Whether a step reads all earlier states of its block, or the last one alone.
+        Whether a step reads all earlier states of its block, or the last one alone, which needs 2 steps or
+        more.
     dropout : float
         Probability of dropping an element of a thought vector.
     """

@@ -156,7 +156,17 @@ def test_without_a_reviewer_nothing_changes(rng):
         (
             {"reviewer": REVIEWER, "attention": None},
             ValueError,
-            "reviewer.blocks is 2, which needs att",
+            "reviewer.blocks is 2, which needs attention: set it to 'additive', 'dot' or 'bilinear'",
+        ),
+        (
+            {"reviewer": {"blocks": 1, "inter": False}},
+            ValueError,
+            "reviewer.inter is False, which needs reviewer.blocks of at least 2: it removes the connections",
+        ),
+        (
+            {"reviewer": {"blocks": 2, "steps": 1, "intra": False}},
+            ValueError,
+            "reviewer.intra is False, which needs reviewer.steps of at least 2: it removes the connections",
         ),
     ],
 )
