@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -74,6 +75,8 @@ class Constraints:
     def apply(self, log_probs: Array, length: int, history: Array | None) -> Array:
         """The log-probabilities, with minus infinity for tokens that are not allowed.
 
+        NaN remains NaN, so that a search finds it where the token is not allowed, too.
+
         Parameters
         ----------
         log_probs : (N, V)
@@ -110,11 +113,17 @@ class Constraints:
         if never:
             if (ops.__name__, short) not in self._never:  # cached, since copying to a GPU takes time
                 self._never[ops.__name__, short] = ops.asarray(never)
-            log_probs[:, self._never[ops.__name__, short]] = -np.inf
+            _forbid(log_probs, (slice(None), self._never[ops.__name__, short]))
         if repeats:
             rows, words = repeated(history, self.no_repeat_ngram)
-            log_probs[ops.asarray(rows), ops.asarray(words)] = -np.inf
+            _forbid(log_probs, (ops.asarray(rows), ops.asarray(words)))
         return log_probs
+
+
+def _forbid(log_probs: Array, places: tuple[Any, Any]) -> None:
+    """Set log-probabilities to minus infinity in place, except those that are NaN."""
+    with np.errstate(invalid="ignore"):  # infinity, which becomes NaN
+        log_probs[places] += -np.inf
 
 
 def repeated(history: Array, n: int) -> tuple[Array, Array]:

@@ -86,6 +86,13 @@ def test_numbers_that_are_no_log_probabilities_are_found_late(number, message, p
         beam_search(OnDevice(table), [0, 1], beam_size=2, n_best=2, max_length=4, min_length=4)
 
 
+def test_a_number_that_is_none_at_a_forbidden_token(device, rng):
+    table = np.full((2, 5, 4, 4), -2.0)
+    table[1, 1, :, END] = np.nan
+    with pytest.raises(ValueError, match="beam_search: the model's log-probabilities hold NaN"):
+        beam_search(OnDevice(table), [0, 1], beam_size=2, max_length=4, min_length=4)
+
+
 def test_beams_that_are_over_are_advanced_once_more(device, rng):
     model = OnDevice(AttendingModel.random(rng, sources=2, words=2).table)
     table = model.ops.asnumpy(model.on_device).copy()

@@ -176,6 +176,32 @@ def test_results_that_are_no_log_probabilities(search, result, error, message, r
 
 
 @pytest.mark.parametrize("search", [greedy, sample, beam_search])
+@pytest.mark.parametrize(
+    ("token", "options"),
+    [(END, {"min_length": 1}), (3, {"forbid": [3]}), (END, {"min_length": 1, "forbid": [3]})],
+    ids=str,
+)
+def test_numbers_that_are_none_at_a_forbidden_token(search, token, options, rng):
+    model = TableModel.random(rng)
+    model.table[1, 0, START, token] = np.nan
+    noise = {"rng": rng} if search is sample else {}
+    with pytest.raises(ValueError, match=f"{search.__name__}: the model's log-probabilities hold NaN"):
+        search(model, [0, 1], **noise, **options)
+
+
+@pytest.mark.parametrize("search", [greedy, sample, beam_search])
+def test_a_number_that_is_none_after_a_repeated_word(search, rng):
+    """After "2 2" the word 2 would complete the bigram again."""
+    model = TableModel.random(rng)
+    model.table[...] = -np.inf
+    model.table[..., 2] = 0.0
+    model.table[:, 2, 2, 2] = np.nan
+    noise = {"rng": rng} if search is sample else {}
+    with pytest.raises(ValueError, match=f"{search.__name__}: the model's log-probabilities hold NaN"):
+        search(model, [0], **noise, max_length=3, no_repeat_ngram=2)
+
+
+@pytest.mark.parametrize("search", [greedy, sample, beam_search])
 def test_numbers_that_are_none(search, rng):
     model = TableModel.random(rng)
     model.table[1, 0, START, 2] = np.nan
