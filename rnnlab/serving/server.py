@@ -7,27 +7,34 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from tempfile import TemporaryDirectory
 
-from rnnlab.errors import NotInstalledError
+from rnnlab.errors import InputError, NotInstalledError
 from rnnlab.serving.answerer import Answerer
 
 _FIRST_PORT = 7860
 _TRIED_PORTS = 100
+_VERSION = "6"  # of Gradio
+_INSTALL = 'pip install "rnnlab[serve]"'
 _EVERYWHERE = ("0.0.0.0", "::")  # hosts that stand for all addresses of this machine
 
 
 def require_gradio() -> None:
-    """Check that Gradio is installed.
+    """Check that Gradio is installed, in the version that the pages are written for.
 
     Raises
     ------
     ImportError
         If it is not. The message says how to install it.
     """
-    if find_spec("gradio") is None:
-        raise NotInstalledError('serving a run needs Gradio: pip install "rnnlab[serve]"')
+    try:
+        found = version("gradio")
+    except PackageNotFoundError:
+        raise NotInstalledError(f"serving a run needs Gradio: {_INSTALL}") from None
+    if found.partition(".")[0] != _VERSION:
+        raise NotInstalledError(f"serving a run needs Gradio {_VERSION}, found {found}: {_INSTALL}")
 
 
 def listen(host: str, port: int | None = None) -> socket.socket:
@@ -42,7 +49,7 @@ def listen(host: str, port: int | None = None) -> socket.socket:
 
     Raises
     ------
-    OSError
+    OSError, ValueError
         If the port is taken or not allowed, or the host is not an address of this machine. The message names
         it.
     """
@@ -50,6 +57,8 @@ def listen(host: str, port: int | None = None) -> socket.socket:
         family, *_, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise OSError(f"--host {host}: {error.strerror}") from None
+    except UnicodeError:
+        raise InputError(f"--host {host!r}, expected an address or a name of this machine") from None
     for tried in range(_FIRST_PORT, _FIRST_PORT + _TRIED_PORTS) if port is None else [port]:
         listener = socket.socket(family)
         if os.name == "posix":  # on other systems the option would take the port from another program
@@ -96,13 +105,27 @@ def serve(
     ------
     KeyboardInterrupt
         After Ctrl-C.
+    ImportError
+        If Gradio, or a package that it needs, cannot be imported.
     """
     with gradio_settings():
+        _check_import()
         from rnnlab.serving.application import Application, PageServer  # by Gradio, which reads the settings
 
         server = PageServer(Application(answerer, listener, max_upload))
         announce()
         server.run([listener])
+
+
+def _check_import() -> None:
+    """Raise ImportError if Gradio, or a package that it needs, cannot be imported."""
+    try:
+        for name in ("fastapi", "uvicorn", "gradio"):
+            import_module(name)
+    except Exception as error:  # packages whose versions do not fit raise errors of any type
+        raise NotInstalledError(
+            f"Gradio cannot be imported ({type(error).__name__}: {error}): {_INSTALL} into a new environment"
+        ) from error
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
 
 import h5py
@@ -205,7 +206,10 @@ def test_errors_of_the_address(error, run, tmp_path):
 
 
 def test_without_gradio(error, run, monkeypatch):
-    monkeypatch.setattr("rnnlab.serving.server.find_spec", lambda name: None)
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("rnnlab.serving.server.version", missing)
     assert error(run) == 'serving a run needs Gradio: pip install "rnnlab[serve]"'
 
 

@@ -1,8 +1,11 @@
 import os
+import re
 import socket
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
+from rnnlab.errors import NotInstalledError
 from rnnlab.serving import server
 from rnnlab.serving.server import address_of, gradio_settings, listen, require_gradio
 
@@ -67,8 +70,38 @@ def test_gradio_sends_no_statistics_and_its_folder_is_deleted(monkeypatch):
     assert "GRADIO_ANALYTICS_ENABLED" not in os.environ
 
 
-def test_gradio_is_missing(monkeypatch):
-    monkeypatch.setattr(server, "find_spec", lambda name: None)
+@pytest.mark.parametrize("host", ["a" * 64 + ".org", "a..b"])
+def test_hosts_that_cannot_be_encoded(host):
+    with pytest.raises(ValueError, match=f"--host '{host}', expected an address or a name of this machine"):
+        listen(host)
+
+
+def test_gradio_is_missing(monkeypatch, tmp_path):
+    """A folder of the name in the current one is no package."""
+    (tmp_path / "gradio").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(server, "version", missing)
     with pytest.raises(ImportError, match=r'needs Gradio: pip install "rnnlab\[serve\]"') as caught:
         require_gradio()
     assert caught.value.name is None
+
+
+def test_another_version_of_gradio(monkeypatch):
+    monkeypatch.setattr(server, "version", lambda name: "5.49.1")
+    with pytest.raises(ImportError, match=r"needs Gradio 6, found 5\.49\.1: pip install"):
+        require_gradio()
+
+
+@pytest.mark.parametrize("error", [ImportError("cannot import name 'A'"), AttributeError("no B")], ids=repr)
+def test_gradio_cannot_be_imported(error, monkeypatch):
+    def broken(name):
+        raise error
+
+    monkeypatch.setattr(server, "import_module", broken)
+    message = re.escape(f"Gradio cannot be imported ({type(error).__name__}: {error}): pip install")
+    with pytest.raises(NotInstalledError, match=message), listen("127.0.0.1", 0) as listener:
+        server.serve(None, listener, max_upload=1, announce=None)
