@@ -69,7 +69,7 @@ class Connections(NamedTuple):
                 yield block, step, f"block{block}_step{step}_"
 
 
-class StepCache(NamedTuple):
+class ReviewStepCache(NamedTuple):
     """The saved arrays of one step of a block."""
 
     attended: MemoriesCache
@@ -82,7 +82,7 @@ class BlockCache(NamedTuple):
     """The saved arrays of one block."""
 
     history: Array  # (N, L + 1, H), the states at the start of the block and after each step
-    steps: tuple[StepCache, ...]
+    steps: tuple[ReviewStepCache, ...]
     dropped: DropoutCache
 
 
@@ -262,7 +262,7 @@ def review_backward(
 
 def _block_forward(
     connections: Connections, block: int, memories: Sequence[SourceRows], h: Array, c: Array, params: Params
-) -> tuple[Array, Array, tuple[Array, ...], tuple[StepCache, ...]]:
+) -> tuple[Array, Array, tuple[Array, ...], tuple[ReviewStepCache, ...]]:
     """The states (N, L + 1, H) of a block, its last cell state, its attention weights, and its caches."""
     ops, (N, H), L = ops_for(h), h.shape, connections.steps
     history, caches = ops.empty((N, L + 1, H), h.dtype), []
@@ -277,7 +277,7 @@ def _block_forward(
         after, tanh_c, next_c = (ops.empty((N, H), h.dtype) for _ in range(3))
         ops.lstm_forward(gates, c, next_c, tanh_c, after)
         history[:, i + 1] = after
-        caches.append(StepCache(attended, gates, tanh_c, c))
+        caches.append(ReviewStepCache(attended, gates, tanh_c, c))
         c = next_c
     return history, c, weights, tuple(caches)
 

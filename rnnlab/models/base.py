@@ -48,7 +48,7 @@ LOSS_PARTS = {
 }
 
 
-def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
+def checked_options(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
     """A constructor's arguments except ``rng`` and ``device``, as values that JSON can represent.
 
     Parameters
@@ -95,7 +95,7 @@ def announces_gradients(loss: Loss) -> Loss:
 
 
 class Model:
-    """Base class of all models. ``_options`` is the result of :func:`arguments_of` for the constructor.
+    """Base class of all models. ``_options`` is the result of :func:`checked_options` for the constructor.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from rnnlab.models.base import (
     RegularisationOptions,
     ReviewerChoice,
     announces_gradients,
-    arguments_of,
+    checked_options,
 )
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.input_gradients import CaptioningGradients
@@ -197,7 +197,7 @@ class CaptioningRNN(EncoderDecoder):
         rng: np.random.Generator | int = 0,
         device: str = "cpu",
     ) -> None:
-        self._options = arguments_of(CaptioningRNN, locals())
+        self._options = checked_options(CaptioningRNN, locals())
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
         V, recurrence = len(word_to_idx), Recurrence.of("CaptioningRNN", self._options)

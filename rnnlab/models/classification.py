@@ -21,7 +21,7 @@ from rnnlab.layers import (
 )
 from rnnlab.layers.checks import as_tokens, check_rng
 from rnnlab.layers.recurrent.packing import real_lengths
-from rnnlab.models.base import BatchSize, Model, RegularisationOptions, arguments_of, averaging_size
+from rnnlab.models.base import BatchSize, Model, RegularisationOptions, averaging_size, checked_options
 from rnnlab.models.input_gradients import ClassificationGradients
 from rnnlab.models.parts.initialisation import INIT_SCALE, set_forget_bias
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
@@ -130,7 +130,7 @@ class SequenceClassifier(Model):
         rng: np.random.Generator | int = 0,
         device: str = "cpu",
     ) -> None:
-        self._options = arguments_of(SequenceClassifier, locals())
+        self._options = checked_options(SequenceClassifier, locals())
         self.num_classes, self.input_dim = num_classes, input_dim
         self.readout, self.output_dropout = readout, output_dropout
         self.label_smoothing, self.reconstruction = label_smoothing, reconstruction

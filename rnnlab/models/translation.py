@@ -20,7 +20,7 @@ from rnnlab.models.base import (
     RegularisationOptions,
     ReviewerChoice,
     announces_gradients,
-    arguments_of,
+    checked_options,
 )
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.input_gradients import TranslationGradients
@@ -187,7 +187,7 @@ class Seq2Seq(EncoderDecoder):
         rng: np.random.Generator | int = 0,
         device: str = "cpu",
     ) -> None:
-        self._options = arguments_of(Seq2Seq, locals())
+        self._options = checked_options(Seq2Seq, locals())
         check_vocabulary("Seq2Seq", "source_word_to_idx", source_word_to_idx)
         self.source_word_to_idx = dict(source_word_to_idx)
         recurrence, V = Recurrence.of("Seq2Seq", self._options), len(word_to_idx)

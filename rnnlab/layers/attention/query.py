@@ -58,7 +58,7 @@ class KeysCache(NamedTuple):
     params: dict[str, Array]
 
 
-class StepCache(NamedTuple):
+class AttentionStepCache(NamedTuple):
     """What the backward of one query needs."""
 
     query: Array  # (N, H)
@@ -167,7 +167,7 @@ def attention_step_forward(
     score: AttentionScore = "additive",
     mask: Array | None = None,
     lengths: Array | None = None,
-) -> tuple[Array, Array, StepCache]:
+) -> tuple[Array, Array, AttentionStepCache]:
     """Attention of one query to each memory.
 
     Parameters
@@ -188,7 +188,7 @@ def attention_step_forward(
     -------
     context : (N, C)
     weights : (N, L)
-    cache : StepCache
+    cache : AttentionStepCache
 
     Raises
     ------
@@ -217,12 +217,12 @@ def attention_step_forward(
     key_rows, rows, slots = keys.reshape(N * L, A), memory.reshape(N * L, C), ops.asarray(slots)
     workspace = Workspace.of(N, L, key_rows, rows, additive=score == "additive", selector=False)
     Attention(score, own, None, reused=False, like=query).attend(query, key_rows, rows, slots, workspace)
-    cache = StepCache(query, AttentionCache(score, own, None, key_rows, rows, slots, workspace))
+    cache = AttentionStepCache(query, AttentionCache(score, own, None, key_rows, rows, slots, workspace))
     return workspace.context.copy(), workspace.weights.copy(), cache
 
 
 def attention_step_backward(
-    dcontext: Array, cache: StepCache, *, dweights: Array | None = None
+    dcontext: Array, cache: AttentionStepCache, *, dweights: Array | None = None
 ) -> tuple[Array, Array, Array, dict[str, Array]]:
     """Backward of :func:`attention_step_forward`.
 
