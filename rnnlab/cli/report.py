@@ -8,15 +8,18 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from rnnlab.cli.arguments import add_first, check_output, check_outputs, natural_number
-from rnnlab.cli.device_option import add_device, add_matmul
+from rnnlab.cli.arguments import add_first, check_output, check_outputs, natural_number, positive_integer
+from rnnlab.cli.device_option import add_device, add_matmul, device_words
 from rnnlab.errors import InputError, MissingDataError
 from rnnlab.metrics import METRICS, TRANSLATION_METRICS
+from rnnlab.ops import ops_on
 from rnnlab.reporting.comparison import comparison_text
 from rnnlab.reporting.page.build import require_jinja, write_report
 from rnnlab.reporting.record import Record, read_records
 from rnnlab.reporting.results import Results, results_of
 from rnnlab.reporting.table import write_table
+
+_EXAMPLES = 40  # by default
 
 
 def add(commands: Any) -> None:
@@ -34,9 +37,8 @@ def add(commands: Any) -> None:
     report.add_argument(
         "--examples",
         type=natural_number,
-        default=40,
         metavar="N",
-        help="the maximum number of images or sentences to show (default: 40)",
+        help=f"the maximum number of images or sentences to show (default: {_EXAMPLES})",
     )
     add_scores(report)
 
@@ -88,7 +90,9 @@ def _report(options: argparse.Namespace) -> int:
     path = Path(options.out or records[0].directory / default)
     require_jinja()
     check_output("--out", path)
-    write_report(path, records, _scored_on_split(records, options), examples=options.examples)
+    _check_scoring(options, *["--examples"] * (options.examples is not None))
+    examples = _EXAMPLES if options.examples is None else options.examples
+    write_report(path, records, _scored_on_split(records, options), examples=examples)
     print(f"Report: {path} ({_size(path.stat().st_size)})")
     if options.open and not webbrowser.open(path.absolute().as_uri()):
         print(f"rnnlab report: found no browser to open {path}", file=sys.stderr)
@@ -103,6 +107,7 @@ def _size(num_bytes: int) -> str:
 def _compare(options: argparse.Namespace) -> int:
     records = read_records(options.run_directories)
     check_outputs(options, "csv")
+    _check_scoring(options)
     if options.bootstrap and (len(records) < 2 or not options.scores):
         raise InputError("--bootstrap compares the scores of several runs, expected at least 2 with scores")
     results = _scored_on_split(records, options)
@@ -111,6 +116,24 @@ def _compare(options: argparse.Namespace) -> int:
     encoding = sys.stdout.encoding or "ascii"
     print(comparison_text(records, results, bootstrap=options.bootstrap, encoding=encoding))
     return 0
+
+
+def check_scores(options: argparse.Namespace, *others: str) -> None:
+    """Raise InputError if an option for scores is given with ``--no-scores``.
+
+    ``others`` are those that are given of the options that a command has besides those of a split.
+    """
+    own = {"--split": options.split, "--metrics": options.metrics, "--max-images": options.first}
+    given = [name for name, value in own.items() if value is not None] + list(others)
+    if given and not options.scores:
+        raise InputError(f"{given[0]} is for scores, and --no-scores is given: leave one of them out")
+
+
+def _check_scoring(options: argparse.Namespace, *others: str) -> None:
+    """The same for a command that only reads runs. The device of the scores is checked, too."""
+    check_scores(options, *others, *device_words(options).split()[:1])
+    if options.scores:
+        ops_on(options.device)
 
 
 def scored(records: list[Record], options: argparse.Namespace) -> list[Results]:

@@ -15,7 +15,7 @@ from rnnlab.cli.arguments import check_outputs, positive_integer
 from rnnlab.cli.device_option import add_graphs, device_words, graphs_words, matmul_setting
 from rnnlab.cli.processes import Command, Processes
 from rnnlab.cli.recipe_file import read_recipe
-from rnnlab.cli.report import add_scores, add_table, scored
+from rnnlab.cli.report import add_scores, add_table, check_scores, scored
 from rnnlab.cli.train import AFTER_A_SIGNAL
 from rnnlab.errors import InputError
 from rnnlab.files import check_writable
@@ -91,6 +91,7 @@ def _sweep(options: argparse.Namespace) -> int:
     finished = {each for each, plan in plans.items() if _is_finished(each, plan)}
     check_writable("--out", folder, is_folder=True)
     check_outputs(options, "csv", inputs=options.recipes)
+    check_scores(options)
     states = {each.name: _FINISHED if each in finished else _NOT_STARTED for each in trials}
     left = [each.command(options) for each in trials if each not in finished]
     print(f"{folder}: {len(trials)} runs, {len(finished)} of them finished", flush=True)

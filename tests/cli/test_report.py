@@ -89,6 +89,38 @@ def test_without_scores_no_data_are_read(run, capsys, monkeypatch):
     assert "Scores" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("compare", ["--split", "val"]),
+        ("compare", ["--max-images", "4"]),
+        ("compare", ["--device", "gpu"]),
+        ("compare", ["--matmul", "float32"]),
+        ("report", ["--split", "val"]),
+        ("report", ["--examples", "40"]),
+        ("sweep", ["--max-images", "4"]),
+    ],
+    ids=str,
+)
+def test_options_of_scores_without_scores(command, options, run, recipe, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    argument = str(recipe if command == "sweep" else run)
+    assert cli.main([command, argument, "--no-scores", *options]) == 2
+    message = f"{options[0]} is for scores, and --no-scores is given: leave one of them out"
+    assert capsys.readouterr().err == f"rnnlab {command}: {message}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["compare", "report"])
+def test_a_device_that_does_not_exist_is_an_error(command, run, capsys):
+    pytest.importorskip("jinja2")
+    assert cli.main([command, str(run), "--device", "tpu"]) == 2
+    assert capsys.readouterr().err == (
+        f"rnnlab {command}: device is 'tpu', expected 'cpu', 'gpu' or 'gpu:N'\n"
+    )
+
+
 def test_what_is_no_run_is_an_error(tmp_path, capsys):
     assert cli.main(["compare", str(tmp_path)]) == 2
     assert "holds no run" in capsys.readouterr().err
