@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import h5py
 
+from rnnlab.errors import InputError
 from rnnlab.files import check_writable
 from rnnlab.training.run_directory import RUN_FILES, holds_run
 
@@ -92,11 +93,16 @@ def check_outputs(options: argparse.Namespace, *names: str, inputs: Iterable[str
     ------
     OSError
         As :func:`check_output`.
+    ValueError
+        If two options name the same file.
     """
-    inputs = tuple(inputs)
+    inputs, seen = tuple(inputs), dict[str, str]()
     for name in names:
         if (path := getattr(options, name)) is not None:
-            check_output(f"--{name.replace('_', '-')}", path, inputs)
+            option = f"--{name.replace('_', '-')}"
+            check_output(option, path, inputs)
+            if (first := seen.setdefault(os.path.realpath(path), option)) != option:
+                raise InputError(f"{first} and {option} are both {path}, expected two files")
 
 
 def check_output(argument: str, path: str | os.PathLike[str], inputs: Iterable[str | None] = ()) -> None:

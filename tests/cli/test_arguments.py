@@ -72,3 +72,21 @@ def test_a_command_does_not_replace_files_of_a_run(name, run, capsys):
     assert path.read_bytes() == before
     if is_made:
         path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (["caption", "RUN", "val"], ("--picture", "--show-attention")),
+        (["discrepancy", "RUN"], ("--json", "--picture")),
+    ],
+    ids=str,
+)
+def test_two_options_write_to_different_files(command, options, attending_run, tmp_path, capsys):
+    words = [str(attending_run) if word == "RUN" else word for word in command]
+    first, second = options
+    path, same = tmp_path / "file.png", f"{tmp_path}/./file.png"
+    assert cli.main([*words, first, str(path), second, same]) == 2
+    said = f"rnnlab {command[0]}: {first} and {second} are both {same}, expected two files\n"
+    assert capsys.readouterr().err == said
+    assert not path.exists()
