@@ -82,6 +82,8 @@ def add(commands: Any) -> None:
 def _caption(options: argparse.Namespace) -> int:
     inputs = *options.images, options.global_features, options.encoder
     check_outputs(options, "json", "picture", "show_attention", inputs=inputs)
+    if options.download and not (options.picture or options.show_attention):
+        raise InputError("--download is for the images to draw, and needs --picture or --show-attention")
     run, names, features, are_files, are_encoded = _images(options)
     config = recipe_of(run, Config)
     if options.show_attention:

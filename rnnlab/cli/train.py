@@ -105,6 +105,10 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
     config = read_recipe(options.recipe, _changes(options))
     if options.epochs is not None:
         config = runs.with_epochs(config, options.epochs, options.set)
+    if options.download and not isinstance(config, Config):
+        raise InputError(
+            f"--download is for captions, and data.kind {config.data.kind!r} has no images to draw"
+        )
     out = Path(options.out or Path("runs") / Path(options.recipe).stem)
     if holds_run(out):
         raise InputError(

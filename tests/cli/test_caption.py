@@ -211,3 +211,10 @@ def test_pictures_of_a_features_file_stay_below_the_folder(run, shapes, tmp_path
     monkeypatch.setattr("rnnlab.plots.caption_grid", draw)
     assert cli.main(["caption", str(run), "f.h5", "--picture", "p.png"]) == 0
     assert [image.shape for image in drawn] == [(8, 8, 3), *3 * [(224, 224, 3)]]  # placeholders
+
+
+def test_images_are_fetched_only_to_be_drawn(run, capsys):
+    assert cli.main(["caption", str(run), "val", "--download"]) == 2
+    assert (
+        "--download is for the images to draw, and needs --picture or --show-att" in capsys.readouterr().err
+    )

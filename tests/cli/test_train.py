@@ -51,6 +51,13 @@ def test_the_number_of_epochs_is_given_once(command, recipe, run, tmp_path, caps
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("recipe", ["multi30k_source_attention", "digits_lstm"])
+def test_images_are_fetched_only_for_captions(recipe, tmp_path, capsys):
+    assert cli.main(["train", recipe, "--download", "--out", str(tmp_path / "run")]) == 2
+    assert "--download is for captions, and data.kind" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.slow
 def test_addresses_in_the_data_are_fetched_only_on_demand(recipe, shapes, tmp_path, monkeypatch, capsys):
     folder, fetched = tmp_path / "shapes", []
