@@ -42,6 +42,7 @@ def add(commands: Any) -> None:
     )
     evaluate.add_argument(
         "--metrics",
+        action="extend",
         nargs="+",
         choices=list(dict.fromkeys([*METRICS, *TRANSLATION_METRICS])),
         help="the scores (default: the recipe's); CS-k is the keystrokes that completion saves, for "

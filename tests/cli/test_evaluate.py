@@ -68,3 +68,9 @@ def test_the_score_of_an_ensemble_is_that_of_its_captions(run, second_run, tmp_p
     assert cli.main(["caption", *paths, "val"]) == 0
     images = json.loads(path.read_text())["images"]
     assert capsys.readouterr().out.splitlines() == [f"{one['name']}: {one['caption']}" for one in images]
+
+
+def test_metrics_may_be_given_one_by_one():
+    one_by_one = ["--metrics", "BLEU", "--metrics", "CIDEr", "METEOR"]
+    assert cli._parser().parse_args(["evaluate", "run", *one_by_one]).metrics == ["BLEU", "CIDEr", "METEOR"]
+    assert cli._parser().parse_args(["evaluate", "run"]).metrics is None
