@@ -51,7 +51,7 @@ def write_run(tmp_path):
         **options,
     ):
         rows = history(3, val_loss=[3.0, 2.0, 2.5]) if rows is None else rows
-        tables = {"data": CLASSES[model], "training": {"num_epochs": 3}}
+        tables = {"data": dict(CLASSES[model]), "training": {"num_epochs": 3}}
         for key, value in (changes or {}).items():
             table, _, last = key.partition(".")
             tables.setdefault(table, {})[last] = value

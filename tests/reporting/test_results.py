@@ -93,7 +93,8 @@ def test_what_makes_runs_incomparable_is_named(write_run):
     assert "different tasks (captions, classes)" in comparability(tasks, results)[0]
     data = read_records([write_run("five"), write_run("six", changes={"data.max_train": 7})])
     assert "the tables [data] differ" in comparability(data, results)[0]
-    features = read_records([write_run("seven"), write_run("eight", changes={"data.features": "local"})])
+    attends = {"data.features": "local", "model.attention": "dot"}
+    features = read_records([write_run("seven"), write_run("eight", changes=attends)])
     assert comparability(features, results) == []  # the captions and references are the same
     results[1] = Results(None, "test", evaluation(0.8))
     assert comparability(same, results) == ["the scores are of different splits: val, test"]

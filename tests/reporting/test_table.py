@@ -25,7 +25,7 @@ def records(write_run):
     return read_records(
         [
             write_run("one", rows, changes={"model.hidden_dim": 8}),
-            write_run("two", history(1), changes={"model.hidden_dim": 16, "model.attention": "additive"}),
+            write_run("two", history(1), changes={"model.hidden_dim": 16, "model.reconstructor_dim": 4}),
         ]
     )
 
@@ -37,11 +37,11 @@ def test_a_row_for_each_run(records, tmp_path):
         tmp_path / "runs.csv", records, [Results(None, "val", evaluation), Results(None, "", None, ["why"])]
     )
     one, two = read(tmp_path / "runs.csv")
-    assert (one["run"], one["model.hidden_dim"], one["model.attention"]) == ("one", "8", "none")
+    assert (one["run"], one["model.hidden_dim"], one["model.reconstructor_dim"]) == ("one", "8", "none")
     assert (one["directory"], one["parameters"], one["split"]) == (str(records[0].directory), "1234", "val")
     assert (one["epochs"], one["best_epoch"], one["seconds"]) == ("3", "2", "90.0")
     assert float(one["accuracy"]) == 1 / 3
-    assert (two["model.attention"], two["epochs"], two["best_epoch"]) == ("additive", "1", "")
+    assert (two["model.reconstructor_dim"], two["epochs"], two["best_epoch"]) == ("4", "1", "")
     assert two["split"] == two["accuracy"] == ""
 
 
