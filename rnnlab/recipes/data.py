@@ -44,6 +44,9 @@ class ShapesTable:
     max_train: Count | None = None
     captions_per_image: Count | None = None
 
+    def __post_init__(self) -> None:
+        _check_global_features(self)
+
 
 @dataclass(frozen=True)
 class CourseTable:
@@ -77,6 +80,17 @@ class CourseTable:
     max_train: Count | None = None
     captions_per_image: Count | None = None
     lazy: bool = False
+
+    def __post_init__(self) -> None:
+        _check_global_features(self)
+
+
+def _check_global_features(table: ShapesData | CourseData) -> None:
+    if table.global_features is not None and table.features != "local":
+        raise InputError(
+            f"global_features is {table.global_features!r}, which needs features 'local', found "
+            f"{table.features!r}"
+        )
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,7 @@ class Config(_Tables):
         scores = [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
         _check_monitors(self, [*DEFAULT_METRICS, *scores], _MORE)
         _check_word_vectors(self)
+        _check_features(self)
         check_losses(self.stages(), self.model.options())
         for stage in self.stages():
             if stage.self_critical is not None and stage.training.monitor in DEFAULT_METRICS:
@@ -262,6 +263,23 @@ def check_translation_metrics(data: Any, evaluation: TranslationEvaluationConfig
         raise InputError(
             f"evaluation.metrics has 'CS-k', expected BLEU alone with data.tokenizer {SUBWORDS!r}"
         )
+
+
+def _check_features(recipe: Config) -> None:
+    """Raise ValueError if a model that attends has no grid of features, or another one has a grid.
+
+    Only the features of shapes are known here; files of other data may have a grid or a vector.
+    """
+    data, attention = recipe.data, recipe.model.attention
+    if not isinstance(data, ShapesData) or (data.features == "local") == (attention is not None):
+        return
+    if attention is None:
+        raise InputError(
+            "data.features is 'local', which needs model.attention: set it to 'additive', 'dot' or 'bilinear'"
+        )
+    raise InputError(
+        f"model.attention is {attention!r}, which needs data.features 'local', found {data.features!r}"
+    )
 
 
 def _check_word_vectors(recipe: Any) -> None:

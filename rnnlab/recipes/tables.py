@@ -141,6 +141,13 @@ class TrainingConfig(Table):
 
     warm_start: EnvPath | None = None
 
+    def __post_init__(self) -> None:
+        if self.ema_decay is not None and not self.restore_best:
+            raise InputError(
+                f"ema_decay is {self.ema_decay}, which needs restore_best = true: the averaged parameters "
+                "are those of the best epoch"
+            )
+
     def check(self) -> None:
         """Check the update rule, the schedules and their options, and import those of other packages.
 

@@ -120,6 +120,15 @@ def test_overrides(recipe):
             "--set: model.regularisation.zoneout_c is 0.1, but cell 'gru' has no cell state",
         ),
         ("model.word_dropout=1.0", "--set: model.word_dropout is 1.0, expected a probability in [0, 1)"),
+        ("model.attention=dot", "--set: model.attention is 'dot', which needs data.features 'local', found"),
+        (
+            "data.features=local",
+            "--set: data.features is 'local', which needs model.attention: set it",
+        ),
+        (
+            "data.global_features=pca",
+            "--set: data.global_features is 'pca', which needs features 'local'",
+        ),
         ("decoding.n_best=4", "decoding.n_best is 4, but beam search finds at most 3"),
         ("callbacks.every=5", "--set: callbacks.every is 5, which needs json_lines, tensorboard, wandb or"),
         ("callbacks.wandb_project=a", "--set: callbacks.wandb_project is 'a', which needs wandb = true"),
@@ -158,6 +167,15 @@ def test_options_that_contradict_the_input_of_the_image(recipe, overrides, messa
     with pytest.raises(ConfigError) as error:
         load_config(recipe, ["model.image_input=first_input", *overrides])
     assert message in str(error.value)
+
+
+def test_an_average_of_parameters_needs_the_best_epoch(recipe):
+    overrides = ["training.ema_decay=0.9", "training.restore_best=false"]
+    with pytest.raises(ConfigError, match="training.ema_decay is 0.9, which needs restore_best = true"):
+        load_config(recipe, overrides)
+    recipe.write_text(f"{RECIPE}restore_best = false\n[[stage]]\nema_decay = 0.5")
+    with pytest.raises(ConfigError, match="stage.1.ema_decay is 0.5, which needs restore_best = true"):
+        load_config(recipe)
 
 
 def test_a_dot_product_with_an_encoder_of_another_size():

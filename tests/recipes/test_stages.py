@@ -265,14 +265,11 @@ def test_a_weight_that_the_model_cannot_have(losses, message):
     with pytest.raises(ConfigError) as error:
         Config.from_dict(tables)
     assert f"config: stage.2.{message}" in str(error.value)
-    needed = {
-        "reconstructor_dim": 3,
-        "attention": "dot",
-        "reviewer": {"blocks": 1},
-        "discriminative_words": 2,
-    }
     if "encoder_reconstruction" not in losses:
-        Config.from_dict(tables | {"model": needed})
+        attends = {"attention": "dot", "reviewer": {"blocks": 1}}
+        tables["model"] = attends | {"reconstructor_dim": 3, "discriminative_words": 2}
+        tables["data"]["features"] = "local"
+        Config.from_dict(tables)
 
 
 @pytest.mark.parametrize(

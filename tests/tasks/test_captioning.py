@@ -166,18 +166,19 @@ def test_features_before_pca_are_described(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("tables", "message"),
+    ("model", "features", "message"),
     [
-        (
-            {"model": {"attention": "additive"}},
-            "model.attention is 'additive', and data.features has one vector",
-        ),
-        ({"data": {"features": "local"}}, r"data.features has a grid of shape \(36, 32\) .* model.attention"),
+        ({"attention": "additive"}, "pca", "model.attention is 'additive', and data.features has one vector"),
+        ({}, "local", r"data.features has a grid of shape \(36, 32\) .* model.attention"),
     ],
 )
-def test_features_that_do_not_fit_the_model(shapes, tables, message, tmp_path):
+def test_files_of_features_that_do_not_fit_the_model(shapes, model, features, message, tmp_path, monkeypatch):
+    data = CaptionData.from_course(shapes, features=features)
+    monkeypatch.setattr("rnnlab.runs.training.open_data", lambda table: data)
+    files = {"kind": "karpathy", "annotations": "dataset.json", "features": "features.h5"}
+    config = Config.from_dict({"data": files, "model": model})
     with pytest.raises(ValueError, match=message):
-        runs.train(config_of(shapes, **tables), tmp_path / "run", progress=False)
+        runs.train(config, tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 
