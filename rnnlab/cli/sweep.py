@@ -27,6 +27,7 @@ from rnnlab.reporting.differences import differences
 from rnnlab.reporting.record import Record, read_records
 from rnnlab.reporting.table import write_table
 from rnnlab.training.run_directory import holds_run
+from rnnlab.training.step_graphs import obstacle_of_place
 
 _LOG = "train.log"  # in the directory of each run
 _FINISHED, _FAILED, _INTERRUPTED, _NOT_STARTED = "finished", "failed", "interrupted", "not started"
@@ -87,11 +88,13 @@ def add(commands: Any) -> None:
 def _sweep(options: argparse.Namespace) -> int:
     folder, trials = _trials(options)
     precision = matmul_setting(options)
-    plans = {each: _plan(each, read_recipe(each.recipe, [*each.overrides, *precision])) for each in trials}
+    configs = {each: read_recipe(each.recipe, [*each.overrides, *precision]) for each in trials}
+    plans = {each: _plan(each, config) for each, config in configs.items()}
     finished = {each for each, plan in plans.items() if _is_finished(each, plan)}
     check_writable("--out", folder, is_folder=True)
     check_outputs(options, "csv", inputs=options.recipes)
     check_scores(options)
+    _check_trainable([config for each, config in configs.items() if each not in finished], options)
     states = {each.name: _FINISHED if each in finished else _NOT_STARTED for each in trials}
     left = [each.command(options) for each in trials if each not in finished]
     print(f"{folder}: {len(trials)} runs, {len(finished)} of them finished", flush=True)
@@ -131,6 +134,20 @@ def _trials(options: argparse.Namespace) -> tuple[Path, list[Trial]]:
 def _plan(trial: Trial, config: Recipe) -> Record:
     """The record of a run before its training."""
     return Record(trial.directory, trial.name, config.to_dict(), "", None, [])
+
+
+def _check_trainable(configs: Sequence[Recipe], options: argparse.Namespace) -> None:
+    """Check what would fail in every run, before the first one starts.
+
+    Raises
+    ------
+    ValueError, ImportError
+        If there can be no CUDA graphs on the device, or an extra of a recipe's callbacks is not installed.
+    """
+    if options.graphs and (obstacle := obstacle_of_place(options.device, 1)) is not None:
+        raise obstacle
+    for config in configs:
+        config.callbacks.callbacks()
 
 
 def _is_finished(trial: Trial, plan: Record) -> bool:

@@ -50,8 +50,8 @@ def commands(monkeypatch):
 def test_a_grid_with_a_failing_run_and_its_repetition(one_epoch, tmp_path, capsys):
     out = tmp_path / "grid"
     words = [one_epoch, "--set", "model.cell_type=rnn,gru", "--set", "training.warm_start=none,absent"]
-    words += ["--jobs", 2, "--out", out, "--max-images", 4]
-    assert sweep(*words) == 1
+    words += ["--jobs", 2, "--out", out]
+    assert sweep(*words, "--max-images", 4) == 1
     printed = capsys.readouterr().out
     assert printed.startswith(f"{out}: 4 runs, 0 of them finished\n")
     good = [out / f"cell_type={cell},warm_start=none" for cell in ("rnn", "gru")]
@@ -118,9 +118,28 @@ def test_all_runs_have_one_precision(recipe, run, tmp_path, commands, capsys):
 
 @pytest.mark.parametrize("words", [["--graphs"], ["--no-graphs"], []])
 def test_all_runs_have_graphs_or_none(words, recipe, tmp_path, commands):
-    assert sweep(recipe, "--set", "training.seed=3", *words, "--out", tmp_path) == 0
+    where = ["--device", "gpu", "--out", tmp_path]
+    assert sweep(recipe, "--set", "training.seed=3", *words, *where) == 0
     (command,) = commands
     assert [word for word in command if word in {"--graphs", "--no-graphs"}] == words
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--graphs"], "graphs is true, but the model is on the CPU: CUDA graphs need a GPU"),
+        (["--set", "callbacks.tensorboard=true"], "TensorBoard needs tensorboardX: pip install"),
+    ],
+    ids=str,
+)
+def test_what_would_fail_in_every_run_is_an_error(
+    words, message, recipe, tmp_path, commands, monkeypatch, capsys
+):
+    monkeypatch.setattr("rnnlab.training.callbacks.tensorboard.find_spec", lambda name: None)
+    assert sweep(recipe, "--set", "training.seed=3,4", *words, "--out", tmp_path / "sweep") == 2
+    assert f"rnnlab sweep: {message}" in capsys.readouterr().err
+    assert not commands
+    assert not (tmp_path / "sweep").exists()
 
 
 @pytest.fixture
