@@ -17,12 +17,12 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
     Raises
     ------
     ConfigError
-        If an override is not ``key.sub=value``, or its key leads to no table.
+        If an override is not ``key.sub=value``, its key leads to no table, or it undoes an earlier one.
     """
     if isinstance(overrides, str):
         raise ConfigError(f"overrides is {overrides!r}, expected a list of texts, key.sub=value each")
     copied = copy.deepcopy(dict(tables))
-    keys = []
+    keys: list[str] = []
     for override in overrides:
         key, equals, text = override.partition("=")
         *path, name = key.strip().split(".")
@@ -32,6 +32,7 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
             raise ConfigError(
                 f"--set: {key[:40]!r} has {len(path) + 1:,} parts, expected at most {RECIPE_DEPTH}"
             )
+        _check_undone(key.strip(), keys)
         table: Any = copied
         if path[:1] == ["stage"] and not copied.get("stage"):
             raise ConfigError(
@@ -42,6 +43,15 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
         table[_index(table, name, key)] = literal(text.strip())
         keys.append(key.strip())
     return copied, keys
+
+
+def _check_undone(key: str, earlier: Sequence[str]) -> None:
+    """Raise ConfigError if a key, or a table that holds it, has been set before and would be replaced."""
+    if key in earlier:
+        raise ConfigError(f"--set: {key} is given twice, expected once")
+    for each in earlier:
+        if each.startswith(f"{key}."):
+            raise ConfigError(f"--set: {key} replaces {each}, which is given before it: give {key} first")
 
 
 def check_reach(overrides: Sequence[str], stages: Any) -> None:

@@ -46,6 +46,24 @@ def test_a_key_that_leads_nowhere_is_refused(override, message):
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["model.x=1", "model.x = 1"], "model.x is given twice, expected once"),
+        (["model.x=1", "model={}"], "model replaces model.x, which is given before it: give model first"),
+        (["model={}", "model.x=1", "model.xy=2", "model.y.z=1", "model.y.w=2"], None),
+    ],
+    ids=str,
+)
+def test_an_override_does_not_undo_another_one(overrides, message):
+    if message is None:
+        assert with_overrides({}, overrides)[0] == {"model": {"x": 1, "xy": 2, "y": {"z": 1, "w": 2}}}
+        return
+    with pytest.raises(ConfigError) as error:
+        with_overrides({}, overrides)
+    assert str(error.value) == f"--set: {message}"
+
+
 def test_overrides_are_a_list():
     with pytest.raises(ConfigError, match="^overrides is 'a=1', expected a list of texts"):
         with_overrides({}, "a=1")
