@@ -13,6 +13,7 @@ import h5py
 
 from rnnlab.errors import InputError
 from rnnlab.files import check_writable
+from rnnlab.metrics import METRICS, TRANSLATION_METRICS
 from rnnlab.training.run_directory import RUN_FILES, holds_run
 
 
@@ -71,6 +72,12 @@ def add_first(parser: argparse._ActionsContainer, help: str, *others: str) -> No
         metavar="N",
         help=help,
     )
+
+
+def add_metrics(parser: argparse.ArgumentParser, help: str) -> None:
+    """Add the option ``--metrics``; given several times, it adds up."""
+    names = list(dict.fromkeys([*METRICS, *TRANSLATION_METRICS]))
+    parser.add_argument("--metrics", action="extend", nargs="+", choices=names, help=help)
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:

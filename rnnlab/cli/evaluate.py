@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from rnnlab import runs
-from rnnlab.cli.arguments import check_outputs
+from rnnlab.cli.arguments import add_metrics, check_outputs
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, open_runs
 from rnnlab.cli.search_options import add_search, flag_of, given_search, search_options
 from rnnlab.decoding import read_lexicon
 from rnnlab.errors import InputError
-from rnnlab.metrics import METRICS, TRANSLATION_METRICS
 from rnnlab.options import TokenizerName
 from rnnlab.recipes.recipe import ClassificationConfig, Config, Recipe, TranslationConfig
 from rnnlab.recipes.tables import TranslationEvaluationConfig
@@ -40,13 +39,9 @@ def add(commands: Any) -> None:
     evaluate.add_argument(
         "--json", metavar="FILE", help="write the scores and the scored sentences or classes as JSON"
     )
-    evaluate.add_argument(
-        "--metrics",
-        action="extend",
-        nargs="+",
-        choices=list(dict.fromkeys([*METRICS, *TRANSLATION_METRICS])),
-        help="the scores (default: the recipe's); CS-k is the keystrokes that completion saves, for "
-        "translations",
+    add_metrics(
+        evaluate,
+        "the scores (default: the recipe's); CS-k is the keystrokes that completion saves, for translations",
     )
     evaluate.add_argument("--tokenizer", choices=get_args(TokenizerName), help="ptb is COCO's and needs Java")
     evaluate.add_argument("--lexicon", metavar="FILE", help="replace <UNK> as rnnlab translate does")

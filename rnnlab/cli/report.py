@@ -8,10 +8,16 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from rnnlab.cli.arguments import add_first, check_output, check_outputs, natural_number, positive_integer
+from rnnlab.cli.arguments import (
+    add_first,
+    add_metrics,
+    check_output,
+    check_outputs,
+    natural_number,
+    positive_integer,
+)
 from rnnlab.cli.device_option import add_device, add_matmul, device_words
 from rnnlab.errors import InputError, MissingDataError
-from rnnlab.metrics import METRICS, TRANSLATION_METRICS
 from rnnlab.ops import ops_on
 from rnnlab.reporting.comparison import comparison_text
 from rnnlab.reporting.page.build import require_jinja, write_report
@@ -72,12 +78,7 @@ def add_scores(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--split", help="the split to score (default: val, or the recipe's if the data have no val)"
     )
-    parser.add_argument(
-        "--metrics",
-        nargs="+",
-        choices=list(dict.fromkeys([*METRICS, *TRANSLATION_METRICS])),
-        help="the scores (default: those of each recipe)",
-    )
+    add_metrics(parser, "the scores (default: those of each recipe)")
     add_first(parser, "score only the first N")
     parser.add_argument(
         "--no-scores", dest="scores", action="store_false", help="read only the files that training has saved"

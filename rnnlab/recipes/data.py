@@ -85,7 +85,7 @@ class CourseTable:
         _check_global_features(self)
 
 
-def _check_global_features(table: ShapesData | CourseData) -> None:
+def _check_global_features(table: ShapesTable | CourseTable) -> None:
     if table.global_features is not None and table.features != "local":
         raise InputError(
             f"global_features is {table.global_features!r}, which needs features 'local', found "

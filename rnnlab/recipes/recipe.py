@@ -271,7 +271,7 @@ def _check_features(recipe: Config) -> None:
     Only the features of shapes are known here; files of other data may have a grid or a vector.
     """
     data, attention = recipe.data, recipe.model.attention
-    if not isinstance(data, ShapesData) or (data.features == "local") == (attention is not None):
+    if not isinstance(data, ShapesTable) or (data.features == "local") == (attention is not None):
         return
     if attention is None:
         raise InputError(
