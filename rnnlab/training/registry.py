@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.importing import imported
 
 T = TypeVar("T")
 
@@ -93,14 +93,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
                 f"{self._argument} is {name!r}, expected one of {', '.join(self._classes)} "
                 "or 'package.module:Object'" + (f"; did you mean {close[0]}?" if close else "")
             )
-        module, _, attribute = name.partition(":")
-        try:
-            entry = getattr(importlib.import_module(module), attribute)
-        except (ImportError, ValueError, AttributeError, SyntaxError) as error:
-            raise InputError(
-                f"{self._argument} is {name!r}, but {error}; install the package or add its folder to "
-                "PYTHONPATH"
-            ) from error
+        entry = imported(self._argument, name)
         self._check(repr(name), entry)
         return entry
 

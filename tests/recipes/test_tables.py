@@ -101,7 +101,7 @@ def test_callbacks_of_your_own(own_callbacks):
     assert first[1] is not second[1]  # each stage has its own
     with pytest.raises(TypeError, match="Needs needs folder, expected a class that is created without"):
         CallbacksConfig(own=["own_callbacks:Needs"]).callbacks()
-    with pytest.raises(ValueError, match="callbacks.own is 'own_callbacks:Absent', but module"):
+    with pytest.raises(ValueError, match="callbacks.own is 'own_callbacks:Absent', which cannot be imported"):
         CallbacksConfig(own=["own_callbacks:Absent"]).callbacks()
     with pytest.raises(ValueError, match="own has 'Counts', expected 'package.module:Class'"):
         CallbacksConfig(own=["Counts"])

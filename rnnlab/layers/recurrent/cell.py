@@ -17,11 +17,11 @@ gives the loop a version with prepacked weights and preallocated arrays.
 from __future__ import annotations
 
 import difflib
-import importlib
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.importing import imported
 from rnnlab.ops import ChunkMasks, StepMasks
 from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.parameters import distinct
@@ -271,7 +271,7 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
     if isinstance(cell, str) and cell in _CELLS:
         return _CELLS[cell]
     if isinstance(cell, str) and ":" in cell:
-        return _imported(f"{function}: {argument}", cell)
+        return _cell_of(f"{function}: {argument}", cell)
     if isinstance(cell, Cell):
         return cell
     close = difflib.get_close_matches(cell.lower(), _CELLS, n=1) if isinstance(cell, str) else []
@@ -283,12 +283,8 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
     )
 
 
-def _imported(argument: str, path: str) -> Cell:
-    module, _, name = path.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError, SyntaxError) as error:
-        raise InputError(f"{argument} is {path!r}, which cannot be imported: {error}") from error
+def _cell_of(argument: str, path: str) -> Cell:
+    found = imported(argument, path)
     if abstract := sorted(getattr(found, "__abstractmethods__", ())):
         raise InputTypeError(f"{argument} is {path!r}, which has to define {', '.join(abstract)}")
     cell = found() if isinstance(found, type) and issubclass(found, Cell) else found

@@ -240,13 +240,14 @@ def _simplified_gru_steps_backward(
             finish_carried_rows(top, bottom, state_mask, rates, kept, dread, dstate)
 
 
+# by cell, then by whether the sequences are divided, and whether factors are rounded
 FORWARD = {
-    "rnn": _rnn_steps_forward,
-    "gru": _gru_steps_forward,
-    "simplified_gru": _simplified_gru_steps_forward,
+    "rnn": {(True, False): _rnn_steps_forward},
+    "gru": {(True, False): _gru_steps_forward},
+    "simplified_gru": {(True, False): _simplified_gru_steps_forward},
 }
 BACKWARD = {
-    "rnn": _rnn_steps_backward,
-    "gru": _gru_steps_backward,
-    "simplified_gru": _simplified_gru_steps_backward,
+    "rnn": {(True, False): _rnn_steps_backward},
+    "gru": {(True, False): _gru_steps_backward},
+    "simplified_gru": {(True, False): _simplified_gru_steps_backward},
 }

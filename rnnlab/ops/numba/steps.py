@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,8 @@ __all__ = ["steps_backward", "steps_forward"]
 
 SMALL = 1 << 20  # bytes of weights that fit into the second-level cache together with a step's other data
 _GATES = {"rnn": (1,), "lstm": (4,), "gru": (2, 1), "simplified_gru": (2,)}  # columns of each weight in H
+_FORWARD = {"lstm": lstm_steps.FORWARD, **rnn_steps.FORWARD}
+_BACKWARD = {"lstm": lstm_steps.BACKWARD, **rnn_steps.BACKWARD}
 
 
 def steps_forward(
@@ -35,22 +37,19 @@ def steps_forward(
     inputs: StepInputs | None = None,
     masks: ChunkMasks | None = None,
 ) -> bool:
+    if not _are_steps("steps_forward", cell, gates, states, steps, masks):
+        return False
     H = states[0].shape[1]
     shapes = [(H, columns * H) for columns in _GATES[cell]]
-    if not _are_steps("steps_forward", steps, masks, gates, states):
-        return False
-    if not _are_panels("steps_forward", weights, shapes, gates.dtype):
-        return False
-    parts, by_sequences = shared(weights, steps)
-    kernel = _kernel_of(cell, lstm_steps.FORWARD, rnn_steps.FORWARD, by_sequences, weights)
-    if kernel is None:
+    plan = _plan("steps_forward", _FORWARD[cell], weights, shapes, gates.dtype, steps)
+    if plan is None:
         return False
     arrays = [gates, *states, saved]
     if inputs is not None:
-        if cell == "lstm" and by_sequences and _run_narrow(inputs, arrays, weights[0], steps, masks, parts):
+        if cell == "lstm" and plan.by_sequences and _run_narrow(plan, inputs, arrays, weights, steps, masks):
             return True
         products.affine_into(*inputs, gates[steps.rows])
-    return _run(kernel, arrays, weights, states[0], steps, masks, parts, by_sequences)
+    return _run(plan, arrays, weights, states[0], steps, masks)
 
 
 def steps_backward(
@@ -65,20 +64,40 @@ def steps_backward(
     steps: Steps,
     masks: ChunkMasks | None = None,
 ) -> bool:
-    H = states[0].shape[1]
-    shapes = [(columns * H, H) for columns in _GATES[cell]]
-    if not _are_steps("steps_backward", steps, masks, gates, states):
+    if not _are_steps("steps_backward", cell, gates, states, steps, masks):
         return False
-    if not _are_panels("steps_backward", weights, shapes, gates.dtype):
-        return False
-    sequences, own = int(steps.table[0, 3]), number_of(steps)
+    sequences, own, H = int(steps.table[0, 3]), number_of(steps), states[0].shape[1]
     _check_rows("steps_backward", dh=(dh, own), da=(da, own), dstate=(dstate[0], sequences))
-    parts, by_sequences = shared(weights, steps)
-    kernel = _kernel_of(cell, lstm_steps.BACKWARD, rnn_steps.BACKWARD, by_sequences, weights)
-    if kernel is None:
+    shapes = [(columns * H, H) for columns in _GATES[cell]]
+    plan = _plan("steps_backward", _BACKWARD[cell], weights, shapes, gates.dtype, steps)
+    if plan is None:
         return False
     arrays = [dh, *dstate, gates, *states, saved, da]
-    return _run(kernel, arrays, weights, states[0], steps, masks, parts, by_sequences)
+    return _run(plan, arrays, weights, states[0], steps, masks)
+
+
+class _Plan(NamedTuple):
+    """The kernel that runs the steps, and how its work is divided."""
+
+    kernel: Kernel
+    parts: int
+    by_sequences: bool  # otherwise the columns of the weight are divided
+
+
+def _plan(
+    function: str,
+    kernels: Mapping[tuple[bool, bool], Kernel],
+    weights: Sequence[Any],
+    shapes: Sequence[tuple[int, int]],
+    dtype: np.dtype,
+    steps: Steps,
+) -> _Plan | None:
+    """The plan for these weights, which must have these shapes; None if no kernel is for them."""
+    if not _are_panels(function, weights, shapes, dtype):
+        return None
+    parts, by_sequences = shared(weights, steps)
+    kernel = kernels.get((by_sequences, isinstance(weights[0], RoundedPanels)))
+    return None if kernel is None else _Plan(kernel, parts, by_sequences)
 
 
 def number_of(steps: Steps) -> int:
@@ -124,66 +143,53 @@ def _are_panels(
     return all(isinstance(weight, Panels) for weight in weights)
 
 
-def _kernel_of(
-    cell: str,
-    of_lstm: Mapping[tuple[bool, bool], Kernel],
-    of_others: Mapping[str, Kernel],
-    by_sequences: bool,
-    weights: Sequence[Any],
-) -> Kernel | None:
-    rounded = isinstance(weights[0], RoundedPanels)
-    if cell == "lstm":
-        return of_lstm[by_sequences, rounded]
-    return of_others[cell] if by_sequences and not rounded else None
-
-
 def _run(
-    kernel: Kernel,
+    plan: _Plan,
     arrays: Sequence[Array],
     weights: Sequence[Any],
     h: Array,
     steps: Steps,
     masks: ChunkMasks | None,
-    parts: int,
-    by_sequences: bool,
 ) -> bool:
     """Run all steps; false if the arrays have a layout that the kernel does not accept."""
     table, own = steps.table, [weight.panels for weight in weights]
     if isinstance(weights[0], RoundedPanels):
-        own.append(weights[0].scratch(int(table[0, 3]), parts if by_sequences else 1))
-    division = (table, edges(table[:, 3], parts)) if by_sequences else (table,)
+        own.append(weights[0].scratch(int(table[0, 3]), plan.parts if plan.by_sequences else 1))
+    division = (table, edges(table[:, 3], plan.parts)) if plan.by_sequences else (table,)
     try:
-        kernel.run(parts, *arrays, *own, *mask_arguments(masks, h), *division)
+        plan.kernel.run(plan.parts, *arrays, *own, *mask_arguments(masks, h), *division)
     except RefusedError:
         return False
     return True
 
 
 def _run_narrow(
+    plan: _Plan,
     inputs: StepInputs,
     arrays: Sequence[Array],
-    weight: Any,
+    weights: Sequence[Any],
     steps: Steps,
     masks: ChunkMasks | None,
-    parts: int,
 ) -> bool:
     """Run all steps of an LSTM with a narrow input; false if the kernel is not for these arrays."""
-    (x, Wx, b), h = inputs, arrays[1]
+    (x, Wx, b), (weight,), h = inputs, weights, arrays[1]
     if any(isinstance(each, RoundedPanels) or not isinstance(each, Panels) for each in (weight, Wx)):
         return False
     fit = x.ndim == 2 and len(x) == number_of(steps) and b.shape == weight.shape[1:]
     if not fit or x.shape[1] > NARROW or Wx.shape != (x.shape[1], weight.shape[1]) or Wx.dtype != x.dtype:
         return False
     own = weight.panels, x, Wx.panels, b[None], *mask_arguments(masks, h)
+    division = steps.table, edges(steps.table[:, 3], plan.parts)
     try:
-        kernel = lstm_steps.NARROW_FORWARD
-        kernel.run(parts, *arrays, *own, steps.table, edges(steps.table[:, 3], parts))
+        lstm_steps.NARROW_FORWARD.run(plan.parts, *arrays, *own, *division)
     except RefusedError:
         return False
     return True
 
 
-def _are_steps(function: str, steps: Steps, masks: ChunkMasks | None, gates: Array, states: State) -> bool:
+def _are_steps(
+    function: str, cell: str, gates: Array, states: State, steps: Steps, masks: ChunkMasks | None
+) -> bool:
     """Whether there are steps.
 
     Raises
@@ -191,9 +197,11 @@ def _are_steps(function: str, steps: Steps, masks: ChunkMasks | None, gates: Arr
     TypeError
         If they are not Steps.
     ValueError
-        If an array has too few rows for them.
+        If there is no such cell, or an array has too few rows for the steps.
     """
     check_steps(function, steps)
+    if cell not in _GATES:
+        raise InputError(f"{function}: cell is {cell!r}, expected one of {', '.join(_GATES)}")
     if not steps:
         return False
     _, _, after, count = steps.table[-1].tolist()

@@ -198,3 +198,9 @@ def test_a_mask_of_the_state_that_is_too_short(cell, rng):
     chunk.steps = Steps(6, (6, 4, 4))
     with pytest.raises(ValueError, match="^steps_forward: state has 5 rows, expected at least 6"):
         call("forward", chunk, states=lambda states: [np.vstack([each, each]) for each in states])
+
+
+def test_a_cell_without_kernels(rng):
+    chunk = Chunk("rnn", (5, 5, 4), 40, float, rng)
+    with pytest.raises(ValueError, match="steps_forward: cell is 'peephole', expected one of rnn, lstm, gru"):
+        steps.steps_forward("peephole", chunk.gates, [chunk.Wh], chunk.states, chunk.saved, chunk.steps)
