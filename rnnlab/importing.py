@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import Any, TypeVar
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 
-__all__ = ["imported"]
+__all__ = ["created", "imported"]
+
+T = TypeVar("T")
 
 
 def imported(argument: str, path: str) -> Any:
@@ -28,7 +32,34 @@ def imported(argument: str, path: str) -> Any:
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError, SyntaxError) as error:
-        raise InputError(
-            f"{argument} is {path!r}, which cannot be imported: {error}; install the package or add its "
-            "folder to PYTHONPATH"
-        ) from error
+        is_absent = isinstance(error, ModuleNotFoundError)
+        remedy = "; install the package or add its folder to PYTHONPATH" if is_absent else ""
+        raise InputError(f"{argument} is {path!r}, which cannot be imported: {error}{remedy}") from error
+
+
+def created(argument: str, path: str, found: Callable[..., T]) -> T:
+    """An object of a class that :func:`imported` has found, created without arguments.
+
+    Parameters
+    ----------
+    argument, path : str
+        As there.
+    found : class
+
+    Raises
+    ------
+    TypeError
+        If the class needs arguments.
+    """
+    variadic = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD
+    needed = [
+        each.name
+        for each in signature(found).parameters.values()
+        if each.default is each.empty and each.kind not in variadic
+    ]
+    if needed:
+        raise InputTypeError(
+            f"{argument} is {path!r}, which needs {', '.join(needed)}, expected a class that is created "
+            "without arguments"
+        )
+    return found()

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from inspect import Parameter, signature
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from rnnlab.errors import InputError, InputTypeError
+from rnnlab.errors import InputError
+from rnnlab.importing import created
 from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.metrics import METRICS, Metric, TranslationMetric
@@ -237,21 +237,7 @@ class CallbacksConfig:
             made.append(WeightsAndBiases(self.wandb_project, every=self.every))
         if self.gradients:
             made.append(GradientStatistics(every=self.every))
-        return [*made, *map(_own_callback, self.own)]
-
-
-def _own_callback(name: str) -> Callback:
-    """A callback that a recipe names by its module and class."""
-    found = _OWN.find(name)
-    arguments = signature(found).parameters.values()
-    variadic = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD
-    needed = [each.name for each in arguments if each.default is each.empty and each.kind not in variadic]
-    if needed:
-        raise InputTypeError(
-            f"callbacks.own {name!r}: {found.__name__} needs {', '.join(needed)}, expected a class that is "
-            "created without arguments"
-        )
-    return found()
+        return [*made, *(created("callbacks.own", name, _OWN.find(name)) for name in self.own)]
 
 
 # The keys of [decoding] that only one method has. They are the names of its function's arguments. With other

@@ -97,7 +97,7 @@ def test_overrides(recipe):
         ("model.cell_type=no:Cell", "--set: model.cell_type is 'no:Cell', which cannot be imported"),
         (
             "model.cell_type=os:getcwd",
-            "--set: model.cell_type is <built-in function getcwd>, expected a",
+            "--set: model.cell_type is 'os:getcwd', found <built-in function getcwd>, expected a",
         ),
         (
             "model.attention_dim=64",

@@ -99,7 +99,7 @@ def test_callbacks_of_your_own(own_callbacks):
     first, second = (table.callbacks() for _ in range(2))
     assert [type(each) for each in first] == [JSONLines, own_callbacks.Counts]
     assert first[1] is not second[1]  # each stage has its own
-    with pytest.raises(TypeError, match="Needs needs folder, expected a class that is created without"):
+    with pytest.raises(TypeError, match="own is 'own_callbacks:Needs', which needs folder, expected a class"):
         CallbacksConfig(own=["own_callbacks:Needs"]).callbacks()
     with pytest.raises(ValueError, match="callbacks.own is 'own_callbacks:Absent', which cannot be imported"):
         CallbacksConfig(own=["own_callbacks:Absent"]).callbacks()

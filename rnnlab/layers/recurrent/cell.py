@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.importing import imported
+from rnnlab.importing import created, imported
 from rnnlab.ops import ChunkMasks, StepMasks
 from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.parameters import distinct
@@ -287,7 +287,12 @@ def _cell_of(argument: str, path: str) -> Cell:
     found = imported(argument, path)
     if abstract := sorted(getattr(found, "__abstractmethods__", ())):
         raise InputTypeError(f"{argument} is {path!r}, which has to define {', '.join(abstract)}")
-    cell = found() if isinstance(found, type) and issubclass(found, Cell) else found
+    cell = created(argument, path, found) if isinstance(found, type) and issubclass(found, Cell) else found
+    if not isinstance(cell, Cell):
+        raise InputTypeError(
+            f"{argument} is {path!r}, found {found!r}, expected a subclass of rnnlab.layers.Cell or an "
+            "object of one"
+        )
     _check_cell(argument, cell)
     return cell
 

@@ -29,7 +29,7 @@ def test_names_of_cells():
             "f: cell is 'nowhere:Cell', which cannot be imported: No module named 'nowhere'",
         ),
         ("json:Missing", ValueError, "f: cell is 'json:Missing', which cannot be imported"),
-        ("json:dumps", TypeError, "f: cell is <function dumps.*, expected a rnnlab.layers.Cell"),
+        ("json:dumps", TypeError, "f: cell is 'json:dumps', found <function dumps.*, expected a subclass"),
         (3, ValueError, "f: cell is 3, expected one of"),
         ("lsmt", ValueError, r"f: cell is 'lsmt', .* of a Cell; did you mean 'lstm'\?"),
         ("LSTM", ValueError, r"did you mean 'lstm'\?"),
@@ -66,12 +66,18 @@ def test_what_cannot_be_registered():
 
 def test_a_module_with_a_mistake(tmp_path, monkeypatch):
     (tmp_path / "mistaken.py").write_text("class Own(:\n")
-    (tmp_path / "unfinished.py").write_text("from rnnlab.layers import Cell\nclass Own(Cell):\n    pass\n")
+    (tmp_path / "unfinished.py").write_text(
+        "from rnnlab.layers import Cell\nfrom rnnlab.layers.recurrent.lstm import LSTM\n"
+        "class Own(Cell):\n    pass\n"
+        "class Sized(LSTM):\n    def __init__(self, size):\n        pass\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=r"cannot be imported: invalid syntax \(mistaken.py, line 1\)"):
         cell_for("f", "mistaken:Own")
     with pytest.raises(TypeError, match="f: cell is 'unfinished:Own', which has to define "):
         cell_for("f", "unfinished:Own")
+    with pytest.raises(TypeError, match="f: cell is 'unfinished:Sized', which needs size, expected a class"):
+        cell_for("f", "unfinished:Sized")
 
 
 def test_a_class_may_be_defined_anew(monkeypatch):
