@@ -108,9 +108,9 @@ def _size(num_bytes: int) -> str:
 def _compare(options: argparse.Namespace) -> int:
     records = read_records(options.run_directories)
     check_outputs(options, "csv")
-    _check_scoring(options)
-    if options.bootstrap and (len(records) < 2 or not options.scores):
-        raise InputError("--bootstrap compares the scores of several runs, expected at least 2 with scores")
+    _check_scoring(options, *["--bootstrap"] * (options.bootstrap is not None))
+    if options.bootstrap is not None and len(records) < 2:
+        raise InputError("--bootstrap compares runs with the first one, found 1 run, expected at least 2")
     results = _scored_on_split(records, options)
     if options.csv:  # before printing, which may fail
         write_table(options.csv, records, results)

@@ -40,9 +40,15 @@ def difference_rows(names: Sequence[str], results: Sequence[Results], samples: i
         if first is None or other is None:
             notes.append(f"{name}: no differences from {names[0]}, because one of them has no scores")
         elif first.examples() != other.examples():
-            notes.append(f"{name}: no differences from {names[0]}, which is scored on other examples")
+            notes.append(
+                f"{name}: no differences from {names[0]}, because the examples or the tokenizers differ"
+            )
         else:
             found[-1] = _differences(first, other, samples)
+            if not found[-1]:
+                notes.append(
+                    f"{name}: no differences from {names[0]}, because the bootstrap has none of the scores"
+                )
     scores = dict.fromkeys(score for table in found for score in table)
     rows = [(score, [table.get(score, ABSENT) for table in found]) for score in scores]
     if rows:
@@ -61,5 +67,6 @@ def _differences(first: Any, other: Any, samples: int) -> dict[str, str]:
         value, low, high, p = paired_bootstrap(ours[score], theirs[score], samples=samples)
         decimals = len(shown[score].partition(".")[2])
         numbers = [f"{number:+.{decimals}f}" for number in (value, low, high)]
-        found[score] = f"{numbers[0]} [{numbers[1]}, {numbers[2]}] p {p:.3f}"
+        chance = "p < 0.001" if p < 0.001 else f"p {p:.3f}"
+        found[score] = f"{numbers[0]} [{numbers[1]}, {numbers[2]}] {chance}"
     return {score: found[score] for score in shown if score in found}

@@ -28,6 +28,18 @@ def test_differences_from_the_first_run():
     assert "paired bootstrap of 999 samples" in note
 
 
+def test_a_small_p_value_is_not_printed_as_zero():
+    rows, _ = difference_rows(["one", "two"], [result(LABELS, WRONG), result(LABELS, LABELS)], 9999)
+    assert rows == [("accuracy", ["+1.0000 [+1.0000, +1.0000] p < 0.001"])]
+
+
+def test_scores_without_statistics(monkeypatch):
+    monkeypatch.setattr(Evaluation, "statistics", lambda self: {})
+    rows, notes = difference_rows(["one", "two"], [result(LABELS, WRONG)] * 2, 99)
+    assert rows == []
+    assert notes == ["two: no differences from one, because the bootstrap has none of the scores"]
+
+
 def test_runs_that_cannot_be_compared_in_pairs():
     results = [
         result(LABELS, LABELS),
@@ -38,7 +50,7 @@ def test_runs_that_cannot_be_compared_in_pairs():
     rows, notes = difference_rows(["one", "two", "three", "four"], results, 99)
     assert rows == [("accuracy", ["-1.0000 [-1.0000, -1.0000] p 0.020", "-", "-"])]
     assert notes[1:] == [
-        "three: no differences from one, which is scored on other examples",
+        "three: no differences from one, because the examples or the tokenizers differ",
         "four: no differences from one, because one of them has no scores",
     ]
     rows, notes = difference_rows(["four", "two"], [results[3], results[1]], 99)
