@@ -11,14 +11,14 @@ from rnnlab.reporting.record import Record
 ABSENT = "-"  # the value of a key that a recipe does not have
 
 
-class Difference(NamedTuple):
+class DifferingKey(NamedTuple):
     """A key whose value differs between recipes."""
 
     key: str
     values: list[str]  # one for each run
 
 
-def differences(records: Sequence[Record]) -> list[Difference]:
+def differences(records: Sequence[Record]) -> list[DifferingKey]:
     """The keys of the recipes whose values differ, in the order of the recipes.
 
     For recipes of different tasks, only the keys that all of them have are compared. A run without a recipe
@@ -30,7 +30,7 @@ def differences(records: Sequence[Record]) -> list[Difference]:
     if len({record.task for record in records if record.recipe is not None}) > 1:
         keys = {key: None for key in keys if all(key in table for table in compared)}
     differing = [key for key in keys if len({table.get(key, ABSENT) for table in compared}) > 1]
-    return [Difference(key, [(table or {}).get(key, ABSENT) for table in tables]) for key in differing]
+    return [DifferingKey(key, [(table or {}).get(key, ABSENT) for table in tables]) for key in differing]
 
 
 def equality_text(records: Sequence[Record]) -> str:
