@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 
 ORDER = 4  # the longest n-grams of BLEU
 _AT_ONCE = 100  # samples whose counts of examples are in memory at the same time
@@ -66,7 +66,14 @@ def bleu_counts(candidate: Sequence[str], references: Sequence[Sequence[str]]) -
     list of int
         The numbers of correct n-grams, clipped, for n from 1 to 4; the numbers of all n-grams of the
         candidate; its length; and the length of the closest reference, the shorter of two.
+
+    Raises
+    ------
+    ValueError
+        If there are no references.
     """
+    if not references:
+        raise InputError("bleu_counts: found no references, expected at least one")
     correct, total = [], []
     for n in range(1, ORDER + 1):
         found, allowed = _ngrams(candidate, n), Counter[tuple[str, ...]]()
@@ -88,17 +95,28 @@ def paired_bootstrap(
     first, second : Statistics
         Of two models on the same examples, in the same order.
     samples : int
+        The number of bootstrap samples.
     rng : int or Generator
+        Draws the samples.
 
     Raises
     ------
+    TypeError
+        If ``first`` or ``second`` are not Statistics.
     ValueError
         If there are no examples or samples, or the models have different numbers of examples.
     """
+    for name, given in (("first", first), ("second", second)):
+        if not isinstance(given, Statistics):
+            raise InputTypeError(
+                f"paired_bootstrap: {name} is a {type(given).__name__}, expected Statistics, such as "
+                "mean_of(scores)"
+            )
     N, others = len(first.examples), len(second.examples)
     if not N or N != others:
         raise InputError(
-            f"paired_bootstrap: first has {N} examples and second {others}, expected as many, at least 1"
+            f"paired_bootstrap: first has {N} examples and second {others}, expected the same number, at "
+            "least 1"
         )
     if samples < 1:
         raise InputError(f"paired_bootstrap: samples is {samples}, expected an integer of at least 1")

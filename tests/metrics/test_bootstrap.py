@@ -92,11 +92,21 @@ def test_a_seed_repeats_the_samples():
 @pytest.mark.parametrize(
     ("first", "second", "samples", "message"),
     [
-        ([], [], 9, "first has 0 examples and second 0, expected as many, at least 1"),
-        ([1.0], [1.0, 2.0], 9, "first has 1 examples and second 2, expected as many"),
+        ([], [], 9, "first has 0 examples and second 0, expected the same number"),
+        ([1.0], [1.0, 2.0], 9, "first has 1 examples and second 2, expected the same number"),
         ([1.0], [1.0], 0, "samples is 0, expected an integer of at least 1"),
     ],
 )
 def test_errors(first, second, samples, message):
     with pytest.raises(ValueError, match=message):
         paired_bootstrap(mean_of(first), mean_of(second), samples=samples)
+
+
+def test_scores_without_their_statistics():
+    with pytest.raises(TypeError, match=r"paired_bootstrap: second is a list, .*, such as mean_of\(scores\)"):
+        paired_bootstrap(mean_of([0.5]), [0.5])
+
+
+def test_bleu_needs_references():
+    with pytest.raises(ValueError, match="bleu_counts: found no references"):
+        bleu_counts(["a"], [])
