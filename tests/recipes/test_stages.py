@@ -439,7 +439,7 @@ def test_a_trained_model_is_loaded_without_the_modules_of_its_training(tables, t
     assert runs.evaluate(opened).perplexity > 0
     assert read_records([tmp_path / "run"])[0].task != "unknown"
     with pytest.raises(
-        ConfigError, match=r"last.h5: training.schedule: name is 'rules_of_a_user:Cosine', which"
+        ConfigError, match=r"last.h5: training.schedule: name is 'rules_of_a_user:Cosine', which cannot"
     ):
         runs.resume(tmp_path / "run")
 
