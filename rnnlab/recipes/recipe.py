@@ -275,7 +275,7 @@ def _check_features(recipe: Config) -> None:
         return
     if attention is None:
         raise InputError(
-            "data.features is 'local', which needs model.attention: set it to 'additive', 'dot' or 'bilinear'"
+            "data.features is 'local', which needs model.attention 'additive', 'dot' or 'bilinear'"
         )
     raise InputError(
         f"model.attention is {attention!r}, which needs data.features 'local', found {data.features!r}"

@@ -383,7 +383,7 @@ def test_dropout_of_the_global_vector_is_its_own(rng):
 
 
 def test_a_global_vector_without_attention():
-    with pytest.raises(ValueError, match="global_dim is 5, which needs attention: set it to 'additive'"):
+    with pytest.raises(ValueError, match="global_dim is 5, which needs attention 'additive'"):
         CaptioningRNN(WORD_TO_IDX, global_dim=5)
 
 

@@ -123,7 +123,7 @@ def test_overrides(recipe):
         ("model.attention=dot", "--set: model.attention is 'dot', which needs data.features 'local', found"),
         (
             "data.features=local",
-            "--set: data.features is 'local', which needs model.attention: set it",
+            "--set: data.features is 'local', which needs model.attention 'additive'",
         ),
         (
             "data.global_features=pca",

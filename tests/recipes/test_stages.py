@@ -248,7 +248,7 @@ def test_a_stage_may_turn_off_a_loss_whose_part_has_options(tables, tmp_path):
 @pytest.mark.parametrize(
     ("losses", "message"),
     [
-        ({"doubly_stochastic": 0.3}, "losses: doubly_stochastic is 0.3, which needs attention: set it to"),
+        ({"doubly_stochastic": 0.3}, "losses: doubly_stochastic is 0.3, which needs attention 'additive'"),
         ({"discriminative": 0.3}, "losses: discriminative is 0.3, which needs the thought vectors of a"),
         ({"encoder_reconstruction": 0.1}, "losses.encoder_reconstruction is not a loss of this kind of mod"),
         (

@@ -42,9 +42,7 @@ def check_combinations(model: str, options: Mapping[str, Any]) -> None:
     reviewer = ReviewerOptions.of(model, options.get("reviewer"))
     for name in ("global_dim", "selector", "doubly_stochastic"):
         if options.get(name) and not options["attention"]:
-            raise InputError(
-                f"{model}: {name} is {options[name]}, which needs attention: set it to {_SCORES}"
-            )
+            raise InputError(f"{model}: {name} is {options[name]}, which needs attention {_SCORES}")
     _check_reviewer(model, reviewer, options)
     if options.get("attention_dim") is not None:
         _check_attention_dim(model, reviewer, options)
@@ -80,9 +78,7 @@ def _check_reviewer(model: str, reviewer: ReviewerOptions, options: Mapping[str,
                 )
         return
     if not options["attention"]:
-        raise InputError(
-            f"{model}: reviewer.blocks is {reviewer.blocks}, which needs attention: set it to {_SCORES}"
-        )
+        raise InputError(f"{model}: reviewer.blocks is {reviewer.blocks}, which needs attention {_SCORES}")
     for name, size, joined in (("inter", "blocks", "blocks"), ("intra", "steps", "the steps of a block")):
         if not getattr(reviewer, name) and getattr(reviewer, size) == 1:
             raise InputError(

@@ -156,7 +156,7 @@ def test_without_a_reviewer_nothing_changes(rng):
         (
             {"reviewer": REVIEWER, "attention": None},
             ValueError,
-            "reviewer.blocks is 2, which needs attention: set it to 'additive', 'dot' or 'bilinear'",
+            "reviewer.blocks is 2, which needs attention 'additive', 'dot' or 'bilinear'",
         ),
         (
             {"reviewer": {"blocks": 1, "inter": False}},
