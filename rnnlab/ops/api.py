@@ -265,15 +265,16 @@ class Primitives(Protocol):
         ----------
         cell : "rnn", "lstm", "gru" or "simplified_gru"
         gates : (M, G)
-            x Wx + b of all packed rows. The rows of ``steps`` are overwritten with activations; for an RNN,
-            only with zoneout.
+            x Wx + b of all packed rows. The rows of ``steps`` are overwritten: by activations, and for an RNN
+            by x Wx + b + h_{t-1} Wh.
         weights : sequence of arrays
             The recurrent weights (H, G), from :meth:`prepacked`. A GRU has two, (H, 2H) of the gates z and r,
             and (H, H) of the candidate.
         states : (h,) or (h, c), each (N + M, H)
             Those after each step are written.
         saved : (M, H) or (M, 0)
-            Written: tanh(c) of an LSTM, before zoneout, and r h_{t-1} of a GRU. The other cells have none.
+            Written: tanh(c) of an LSTM, before zoneout; r h_{t-1} of a GRU; with zoneout, h of an RNN before
+            it. A simplified GRU has none, (M, 0).
         steps : Steps
         inputs : StepInputs, optional
             The factors from which x Wx + b of these steps is computed. Without them ``gates`` holds x Wx + b
