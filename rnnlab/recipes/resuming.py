@@ -19,7 +19,7 @@ def check_changeable(overrides: Sequence[str]) -> None:
     """Raise ConfigError if an override, ``key.sub=value``, changes a key that is fixed within a run."""
     for key, table, _, name in _split(overrides):
         if table != "callbacks" and (table not in ("training", "stage") or name not in _KEYS):
-            remedy = "train a new run, for which training.warm_start copies the parameters of this one"
+            remedy = "train a new run, which can copy parameters of the same shapes by training.warm_start"
             if table in ("decoding", "evaluation"):
                 remedy = "rnnlab evaluate, caption and translate have options for it"
             raise ConfigError(

@@ -74,7 +74,7 @@ def test_a_key_of_training_that_no_stage_takes(stages, under_way, key):
     [
         (
             "model.hidden_dim=3",
-            "--set model.hidden_dim: it cannot change within a run; train a new run, for which training",
+            "--set model.hidden_dim: it cannot change within a run; train a new run, which can copy",
         ),
         (
             "decoding.beam_size=3",
