@@ -70,7 +70,7 @@ class BackPointers:
     def hypotheses(self, groups: int, n_best: int) -> list[list[Hypothesis]]:
         """The ``n_best`` best finished sentences of each source, which has ``groups`` consecutive beams.
 
-        If there are fewer, the best unfinished sentences of beams with less than K finished ones follow.
+        If there are fewer, the best unfinished sentences of beams with fewer than K finished ones follow.
         """
         all_scores, all_totals, open_totals, all_lengths, slots, _, open_lengths = map(
             self._ops.asnumpy, self.found

@@ -328,7 +328,7 @@ class SequenceClassifier(Model):
         return affine_forward(r, self.params["W_class"], self.params["b_class"])[0]
 
     def hidden_states(self, x: Array, lengths: Array | None = None) -> Array:
-        """The hidden states of the last layer, (N, T, H), without dropout and zoneout.
+        """The hidden states of the last layer, (N, T, H), as in inference.
 
         After the end of a sequence its last state is repeated.
         """

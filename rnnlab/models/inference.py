@@ -154,7 +154,9 @@ class Inference(Model):
         return self.reviewer.forward(self.params, source)[0]
 
     def hidden_states(self, source: Any, sentences: Array) -> Array:
-        """The hidden states of the decoder under teacher forcing, without dropout and zoneout.
+        """The hidden states of the decoder under teacher forcing.
+
+        Nothing is dropped, and zoneout takes its expectation.
 
         Parameters
         ----------
