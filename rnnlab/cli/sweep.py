@@ -141,8 +141,9 @@ def _check_trainable(configs: Sequence[Recipe], options: argparse.Namespace) -> 
 
     Raises
     ------
-    ValueError, ImportError
-        If there can be no CUDA graphs on the device, or an extra of a recipe's callbacks is not installed.
+    ValueError, ImportError, TypeError
+        If there can be no CUDA graphs on the device, an extra of a recipe's callbacks is not installed, or a
+        callback of the user cannot be created.
     """
     if options.graphs and (obstacle := obstacle_of_place(options.device, 1)) is not None:
         raise obstacle

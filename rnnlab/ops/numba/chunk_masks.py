@@ -77,7 +77,7 @@ def zoneout_row(k, prev, rates, seeds, start, now):
 
 @inlined
 def zoneout_backward_row(k, rates, seeds, start, dnow, kept):
-    """Move into ``kept`` what of the gradient of array k bypasses the cell."""
+    """Move the part of the gradient of array k that bypasses the cell into ``kept``."""
     zero, p = dnow.dtype.type(0), dnow.dtype.type(rates[k])
     if p > 0 and seeds.size == 0:
         for j in range(dnow.size):
