@@ -27,7 +27,7 @@ from rnnlab.errors import InputError
 from rnnlab.files import check_writable
 from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS, JavaError
 from rnnlab.metrics.library import Library
-from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig
+from rnnlab.recipes.recipe import ClassificationConfig, Config, Recipe, TranslationConfig
 from rnnlab.reporting.captions import captions_picture, captions_text
 from rnnlab.reporting.scores import scores_table
 from rnnlab.reporting.translations import with_references
@@ -105,10 +105,8 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
     config = read_recipe(options.recipe, _changes(options))
     if options.epochs is not None:
         config = runs.with_epochs(config, options.epochs, options.set)
-    if options.download and not isinstance(config, Config):
-        raise InputError(
-            f"--download is for captions, and data.kind {config.data.kind!r} has no images to draw"
-        )
+    if options.download:
+        _check_captions(config)
     out = Path(options.out or Path("runs") / Path(options.recipe).stem)
     if holds_run(out):
         raise InputError(
@@ -122,8 +120,18 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
 def _resumed_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
     if options.out:
         raise InputError("--out is for a new run; a resumed run has its directory")
+    if options.download:
+        _check_captions(runs.load_run(options.resume, with_data=False).config)
     changes = {"num_epochs": options.epochs, "overrides": _changes(options)}
     return runs.resume(options.resume, callbacks=callbacks, **changes, **_how(options))
+
+
+def _check_captions(config: Recipe) -> None:
+    """Raise InputError if a recipe has no images to download."""
+    if not isinstance(config, Config):
+        raise InputError(
+            f"--download is for captions, and data.kind {config.data.kind!r} has no images to draw"
+        )
 
 
 def _changes(options: argparse.Namespace) -> list[str]:

@@ -59,6 +59,17 @@ def test_images_are_fetched_only_for_captions(recipe, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_images_are_not_fetched_for_a_resumed_run_of_another_task(tmp_path, capsys):
+    out = str(tmp_path / "run")
+    few = ["--set", "data.max_train=64", "--epochs", "1", "--no-progress"]
+    assert cli.main(["train", "digits_lstm", "--out", out, *few]) == 0
+    capsys.readouterr()
+    assert cli.main(["train", "--resume", out, "--epochs", "2", "--download", "--no-progress"]) == 2
+    said = "rnnlab train: --download is for captions, and data.kind 'digits' has no images to draw\n"
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.slow
 def test_addresses_in_the_data_are_fetched_only_on_demand(recipe, shapes, tmp_path, monkeypatch, capsys):
     folder, fetched = tmp_path / "shapes", []
     shutil.copytree(shapes, folder, ignore=shutil.ignore_patterns("*.png"))
