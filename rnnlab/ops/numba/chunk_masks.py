@@ -64,11 +64,11 @@ def rows_to_read(h, first, top, bottom, state_mask, read):
 @inlined
 def zoneout_row(k, prev, rates, seeds, start, now):
     """Replace units of array k of a state by their previous values, or mix both in inference."""
-    p = now.dtype.type(rates[k])
-    if p > 0 and seeds.size == 0:
+    if rates[k] > 0 and seeds.size == 0:
+        p = now.dtype.type(rates[k])
         for j in range(now.size):
             now[j] += p * (prev[j] - now[j])
-    elif p > 0:
+    elif rates[k] > 0:
         below, low, high = least(rates[k]), low_half(seeds[k], start), np.uint32(seeds[k] >> 32)
         for j in range(now.size):
             old, new = prev[j], now[j]  # reading both avoids a branch, which would prevent vectorisation
@@ -78,13 +78,14 @@ def zoneout_row(k, prev, rates, seeds, start, now):
 @inlined
 def zoneout_backward_row(k, rates, seeds, start, dnow, kept):
     """Move the part of the gradient of array k that bypasses the cell into ``kept``."""
-    zero, p = dnow.dtype.type(0), dnow.dtype.type(rates[k])
-    if p > 0 and seeds.size == 0:
+    if rates[k] > 0 and seeds.size == 0:
+        p = dnow.dtype.type(rates[k])  # 0 if it is too small for float32
         for j in range(dnow.size):
             kept[j] = dnow[j] * p
         for j in range(dnow.size):
             dnow[j] -= kept[j]
-    elif p > 0:
+    elif rates[k] > 0:
+        zero = dnow.dtype.type(0)
         below, low, high = least(rates[k]), low_half(seeds[k], start), np.uint32(seeds[k] >> 32)
         for j in range(dnow.size):
             d, drawn = dnow[j], is_drawn(low, high, j, below)

@@ -9,7 +9,7 @@ from rnnlab.ops import ChunkMasks, StepMasks
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops.numba.chunk_masks import mask_arguments
 
-from ..chunk_cases import SEEDS, Chunk
+from ..chunk_cases import CELLS, SEEDS, Chunk
 
 
 def test_no_masks():
@@ -39,3 +39,16 @@ def test_units_are_drawn_as_by_the_primitives(rng):
     for rows, before, after in chunk.steps:
         expected = np.where(drawn[rows] == 0, h[before], saved[rows])
         np.testing.assert_array_equal(h[after], expected)
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_probability_that_is_zero_in_float32(cell, drawn, rng):
+    tiny = {"zoneout_h": 1e-50, "zoneout_c": 1e-50 if cell == "lstm" else 0.0}
+    chunk = Chunk(cell, (5, 5, 4), 40, np.float32, rng, regularisation=tiny, drawn=drawn)
+    expected = chunk.run(numba_ops, at_once=False)
+    junk = [np.full(rows * 40, np.nan, np.float32) for rows in (5, 10) for _ in range(20)]
+    del junk  # the kernels' workspaces probably get this memory
+    found = chunk.run(numba_ops, at_once=True)
+    for name, array in found.items():
+        np.testing.assert_allclose(array, expected[name], rtol=0, atol=1e-5, err_msg=name)
