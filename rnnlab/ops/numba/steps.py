@@ -67,6 +67,7 @@ def steps_backward(
     if not _are_steps("steps_backward", cell, gates, states, steps, masks):
         return False
     sequences, own, H = int(steps.table[0, 3]), number_of(steps), states[0].shape[1]
+    _check_number("steps_backward", "arrays of dstate", dstate, len(states))
     _check_rows("steps_backward", dh=(dh, own), da=(da, own), dstate=(dstate[0], sequences))
     shapes = [(columns * H, H) for columns in _GATES[cell]]
     plan = _plan("steps_backward", _BACKWARD[cell], weights, shapes, gates.dtype, steps)
@@ -133,8 +134,7 @@ def _are_panels(
     ValueError, TypeError
         If they have another shape or dtype.
     """
-    if len(weights) != len(shapes):
-        raise InputError(f"{function}: {len(weights)} weights are given, expected {len(shapes)}")
+    _check_number(function, "weights", weights, len(shapes))
     for weight, shape in zip(weights, shapes, strict=True):
         if weight.shape != shape:
             raise InputError(f"{function}: a weight has shape {weight.shape}, expected {shape}")
@@ -195,24 +195,39 @@ def _are_steps(
     Raises
     ------
     TypeError
-        If they are not Steps.
+        If they are not Steps, or an array is not a NumPy array.
     ValueError
-        If there is no such cell, or an array has too few rows for the steps.
+        If there is no such cell, an array has too few rows, or a number of arrays, probabilities or seeds is
+        wrong.
     """
     check_steps(function, steps)
     if cell not in _GATES:
         raise InputError(f"{function}: cell is {cell!r}, expected one of {', '.join(_GATES)}")
+    _check_number(function, "states", states, 2 if cell == "lstm" else 1)
     if not steps:
         return False
     _, _, after, count = steps.table[-1].tolist()
     of_states = {name: (array, after + count) for name, array in zip(("h", "c"), states, strict=False)}
     _check_rows(function, gates=(gates, steps.rows.stop), **of_states)
-    if masks is not None and masks.state is not None:
-        _check_rows(function, state=(masks.state, int(steps.table[0, 3])))
+    if masks is not None:
+        _check_number(function, "probabilities of zoneout", masks.steps.zoneout, 2)
+        if masks.steps.seeds is not None:
+            _check_number(function, "seeds", masks.steps.seeds, 3)
+        if masks.state is not None:
+            _check_rows(function, state=(masks.state, int(steps.table[0, 3])))
     return True
+
+
+def _check_number(function: str, what: str, given: Sequence[Any], expected: int) -> None:
+    if len(given) != expected:
+        raise InputError(f"{function}: {len(given)} {what} are given, expected {expected}")
 
 
 def _check_rows(function: str, **arrays: tuple[Array, int]) -> None:
     for name, (array, least) in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise InputTypeError(f"{function}: {name} is {type(array).__name__}, expected a NumPy array")
+        if array.ndim != 2:
+            raise InputError(f"{function}: {name} has shape {array.shape}, expected 2 axes")
         if len(array) < least:
             raise InputError(f"{function}: {name} has {len(array)} rows, expected at least {least}")

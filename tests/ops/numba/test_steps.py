@@ -111,11 +111,11 @@ def call(way, chunk, **changed):
     if way == "backward":
         arguments |= dict(zip(("dh", "dstate", "da"), chunk.backward_arrays(), strict=True))
     for name, change in changed.items():
-        arguments[name] = change(arguments[name])
+        arguments[name] = change(run.masks if name == "masks" else arguments[name])
     before = [array.copy() for array in (arguments["gates"], *arguments["states"])]
     function = {"forward": steps.steps_forward, "backward": steps.steps_backward}[way]
     try:
-        return function(chunk.cell, masks=run.masks, **arguments)
+        return function(chunk.cell, **{"masks": run.masks, **arguments})
     finally:
         for array, kept in zip((arguments["gates"], *arguments["states"]), before, strict=True):
             np.testing.assert_array_equal(array, kept)
@@ -204,3 +204,35 @@ def test_a_cell_without_kernels(rng):
     chunk = Chunk("rnn", (5, 5, 4), 40, float, rng)
     with pytest.raises(ValueError, match="steps_forward: cell is 'peephole', expected one of rnn, lstm, gru"):
         steps.steps_forward("peephole", chunk.gates, [chunk.Wh], chunk.states, chunk.saved, chunk.steps)
+
+
+@every_cell
+@pytest.mark.parametrize(
+    ("way", "changed", "message"),
+    [
+        ("forward", {"states": lambda states: (*states, states[0])}, r"[23] states are given, expected [12]"),
+        ("backward", {"dstate": lambda dstate: (*dstate, dstate[0])}, r"[23] arrays of dstate are given"),
+        ("backward", {"dh": np.ravel}, r"dh has shape \(560,\), expected 2 axes"),
+        ("backward", {"da": np.ndarray.tolist}, "da is list, expected a NumPy array"),
+    ],
+    ids=["states", "dstate", "axes", "list"],
+)
+def test_arrays_that_are_not_those_of_a_cell(way, changed, message, cell, rng):
+    with pytest.raises((ValueError, TypeError), match=f"^steps_{way}: {message}"):
+        call(way, Chunk(cell, (5, 5, 4), 40, float, rng), **changed)
+
+
+@every_cell
+@pytest.mark.parametrize("way", ["forward", "backward"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"zoneout": (0.3,)}, "1 probabilities of zoneout are given, expected 2"),
+        ({"seeds": [5, 7]}, "2 seeds are given, expected 3"),
+    ],
+    ids=["zoneout", "seeds"],
+)
+def test_masks_that_are_not_complete(change, message, way, cell, rng):
+    chunk = Chunk(cell, (5, 5, 4), 40, float, rng, regularisation={"zoneout_h": 0.3})
+    with pytest.raises(ValueError, match=f"^steps_{way}: {message}"):
+        call(way, chunk, masks=lambda masks: masks._replace(steps=masks.steps._replace(**change)))
