@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from rnnlab.ops.numba.cells import add_row, multiply_row, scale_row
-from rnnlab.ops.numba.kernel import inlined
+from rnnlab.ops.numba.kernel import inlined, unfused
 from rnnlab.ops.numba.masks import is_drawn, least, low_half
 from rnnlab.ops.step_masks import ChunkMasks
 from rnnlab.types import Array
@@ -67,12 +67,17 @@ def zoneout_row(k, prev, rates, seeds, start, now):
     if rates[k] > 0 and seeds.size == 0:
         p = now.dtype.type(rates[k])
         for j in range(now.size):
-            now[j] += p * (prev[j] - now[j])
+            now[j] = _mixed(p, prev[j], now[j])
     elif rates[k] > 0:
         below, low, high = least(rates[k]), low_half(seeds[k], start), np.uint32(seeds[k] >> 32)
         for j in range(now.size):
             old, new = prev[j], now[j]  # reading both avoids a branch, which would prevent vectorisation
             now[j] = old if is_drawn(low, high, j, below) else new
+
+
+@unfused  # the same bits as one step after the other, which large weights of a GRU on several threads need
+def _mixed(p, prev, now):
+    return now + p * (prev - now)
 
 
 @inlined

@@ -61,6 +61,7 @@ __all__ = [
     "strict",
     "tell_compiled",
     "threads",
+    "unfused",
     "warm_up",
 ]
 
@@ -80,6 +81,7 @@ _KERNELS: list[Kernel] = []
 # Functions that kernels call. A reduction may be reordered into as many partial sums as a register holds.
 inlined = numba.njit(**_FOR_KERNELS)
 reduction = numba.njit(**_FOR_KERNELS | {"fastmath": {"contract", "reassoc"}})
+unfused = numba.njit(**_FOR_KERNELS | {"fastmath": False})  # rounds each operation, as NumPy does
 # Functions that run in parts. LLVM must inline them. Otherwise a function is optimised a second time together
 # with its caller. The process that compiles it would run the first version, and processes that load it from
 # the cache the second, which may round differently.

@@ -41,6 +41,16 @@ def test_units_are_drawn_as_by_the_primitives(rng):
         np.testing.assert_array_equal(h[after], expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("cell", CELLS)
+def test_expected_zoneout_has_the_same_bits_as_one_by_one(cell, dtype, rng):
+    options = {"zoneout_h": 0.3, "zoneout_c": 0.2 if cell == "lstm" else 0.0}
+    chunk = Chunk(cell, (5, 5, 4), 40, dtype, rng, regularisation=options, drawn=False)
+    expected = chunk.run(numba_ops, at_once=False)
+    for name, array in chunk.run(numba_ops, at_once=True).items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)
+
+
 @pytest.mark.parametrize("drawn", [True, False])
 @pytest.mark.parametrize("cell", CELLS)
 def test_a_probability_that_is_zero_in_float32(cell, drawn, rng):
