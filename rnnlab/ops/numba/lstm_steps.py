@@ -60,7 +60,7 @@ _EDGES = "edges (E,) 0..S"
     arguments=f"{_WRITTEN}; panels (Q, H, W); {ARGUMENTS}; {_TABLE}; {_EDGES}",
 )
 def _lstm_steps_forward(part, parts, gates, h, c, tanh_c, panels, state_mask, rates, seeds, table, edges):
-    edge = np.empty((ROWS, panels.shape[2]), gates.dtype)
+    edge, mask = np.empty((ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
     for piece in share(edges.size - 1, part, parts):
         read = np.empty((edges[piece + 1] - edges[piece], h.shape[1]), h.dtype)
         for t in range(table.shape[0]):
@@ -71,7 +71,7 @@ def _lstm_steps_forward(part, parts, gates, h, c, tanh_c, panels, state_mask, ra
             now = gates[row + top : row + bottom]
             x = rows_to_read(h, before, top, bottom, state_mask, read)
             rows_by_panels(x, panels, 0, 1, now, now.shape[0], edge, now, False)
-            _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds)
+            _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds, mask)
 
 
 @kernel(
@@ -83,7 +83,7 @@ def _lstm_narrow_forward(
     part, parts, gates, h, c, tanh_c, panels, x, x_panels, b, state_mask, rates, seeds, table, edges
 ):
     """The same, including the products of a narrow input, which would be slower to read from memory."""
-    edge = np.empty((ROWS, panels.shape[2]), gates.dtype)
+    edge, mask = np.empty((ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
     for piece in share(edges.size - 1, part, parts):
         read = np.empty((edges[piece + 1] - edges[piece], h.shape[1]), h.dtype)
         for t in range(table.shape[0]):
@@ -95,7 +95,7 @@ def _lstm_narrow_forward(
             rows_by_panels(x[here + top : here + bottom], x_panels, 0, 1, b, 1, edge, now, False)
             states = rows_to_read(h, before, top, bottom, state_mask, read)
             rows_by_panels(states, panels, 0, 1, now, now.shape[0], edge, now, False)
-            _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds)
+            _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds, mask)
 
 
 @kernel(
@@ -107,7 +107,7 @@ def _lstm_steps_rounded_forward(
     part, parts, gates, h, c, tanh_c, panels, rows, state_mask, rates, seeds, table, edges
 ):
     """The same with factors in bfloat16."""
-    edge = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype)
+    edge, mask = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
     begin_tiles()
     for piece in share(edges.size - 1, part, parts):
         read = np.empty((edges[piece + 1] - edges[piece], h.shape[1]), h.dtype)
@@ -120,7 +120,7 @@ def _lstm_steps_rounded_forward(
             x = rows_to_read(h, before, top, bottom, state_mask, read)
             round_rows(0, 1, x, 0, panels.shape[1], rows[piece])
             pairs_by_panels(rows[piece], panels, 0, 1, now.shape[0], edge, now, False)
-            _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds)
+            _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds, mask)
     end_tiles()
 
 
@@ -131,14 +131,16 @@ def _lstm_steps_rounded_forward(
 def _lstm_steps_backward(
     part, parts, dh, dstate, dcell, gates, h, c, tanh_c, da, panels, state_mask, rates, seeds, table, edges
 ):
-    edge = np.empty((ROWS, panels.shape[2]), gates.dtype)
+    edge, mask = np.empty((ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
     for piece in share(edges.size - 1, part, parts):
         first, kept = edges[piece], np.empty((2, edges[piece + 1] - edges[piece], c.shape[1]), c.dtype)
         for t in range(table.shape[0] - 1, -1, -1):
             top, bottom = first, min(edges[piece + 1], table[t, 3])
             if top >= bottom:
                 continue
-            _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, kept)
+            _backward_step(
+                table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, kept, mask
+            )
             here = table[t, 0] - table[0, 0]
             da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
             rows_by_panels(da_now, panels, 0, 1, dnow, 0, edge, dnow, False)
@@ -155,7 +157,7 @@ def _lstm_steps_rounded_backward(
     panels, rows, state_mask, rates, seeds, table, edges,
 ):  # fmt: skip
     """The same with factors in bfloat16."""
-    edge = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype)
+    edge, mask = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
     begin_tiles()
     for piece in share(edges.size - 1, part, parts):
         first, kept = edges[piece], np.empty((2, edges[piece + 1] - edges[piece], c.shape[1]), c.dtype)
@@ -163,7 +165,9 @@ def _lstm_steps_rounded_backward(
             top, bottom = first, min(edges[piece + 1], table[t, 3])
             if top >= bottom:
                 continue
-            _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, kept)
+            _backward_step(
+                table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, kept, mask
+            )
             here = table[t, 0] - table[0, 0]
             da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
             round_rows(0, 1, da_now, 0, panels.shape[1], rows[piece])
@@ -302,14 +306,15 @@ def _multiply_rounded_part(part, parts, t, rows, panels, first_rows, out):
 @phase
 def _forward_part(part, parts, table, t, gates, h, c, tanh_c, rates, seeds):
     top, bottom = part * table[t, 3] // parts, (part + 1) * table[t, 3] // parts
-    _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds)
+    mask = np.empty(c.shape[1], c.dtype)
+    _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds, mask)
 
 
 @phase
 def _backward_part(part, parts, table, t, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, kept):
     top, bottom = part * table[t, 3] // parts, (part + 1) * table[t, 3] // parts
-    own = kept[:, top:]
-    _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, own)
+    own, mask = kept[:, top:], np.empty(c.shape[1], c.dtype)
+    _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, own, mask)
 
 
 @phase
@@ -319,9 +324,9 @@ def _finish_part(part, parts, table, t, state_mask, rates, kept, dstate):
 
 
 @inlined
-def _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds):
+def _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds, mask):
+    """``mask`` (H,) is a workspace."""
     H, row, before, after = c.shape[1], table[t, 0], table[t, 1], table[t, 2]
-    mask = np.empty(H, c.dtype)
     for i in range(top, bottom):
         sigmoid_row(gates[row + i, : 3 * H])
         tanh_row(gates[row + i, 3 * H :])
@@ -336,10 +341,9 @@ def _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds):
 
 
 @inlined
-def _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, kept):
-    """``kept`` (2, n, H) gets the gradients of h and c that bypass the cell."""
+def _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, kept, mask):
+    """``kept`` (2, n, H) gets the gradients of h and c that bypass the cell; ``mask`` (H,) is a workspace."""
     H, row, before, here = c.shape[1], table[t, 0], table[t, 1], table[t, 0] - table[0, 0]
-    mask = np.empty(H, c.dtype)
     for i in range(top, bottom):
         start = (row + i) * H
         add_row(dh[here + i], dstate[i])
