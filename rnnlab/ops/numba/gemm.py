@@ -55,6 +55,12 @@ FEW = 4  # rows or terms below which packing the weight is not worth it
 class Panels:
     """A prepacked weight (K, G). It is a copy, so later changes of the weight do not affect it.
 
+    Parameters
+    ----------
+    w : (K, G)
+    narrow : bool
+        Also pack a weight that has too few columns for products with panels to be faster.
+
     Raises
     ------
     TypeError
@@ -63,11 +69,12 @@ class Panels:
 
     parallel_from = _PARALLEL_FROM  # multiplications
 
-    def __init__(self, w: Array) -> None:
+    def __init__(self, w: Array, *, narrow: bool = False) -> None:
         columns = _columns(w.dtype)
-        if w.ndim != 2 or w.dtype.char not in DTYPES or not w.size or 2 * w.shape[1] < columns:
+        least = 1 if narrow else columns // 2
+        if w.ndim != 2 or w.dtype.char not in DTYPES or not w.size or w.shape[1] < least:
             raise InputTypeError(
-                f"expected a matrix of float32 or float64 with at least {columns // 2} columns, "
+                f"expected a matrix of float32 or float64 with at least {least} columns, "
                 f"got shape {w.shape}, {w.dtype}"
             )
         self.shape, self.dtype = w.shape, w.dtype.newbyteorder("=")

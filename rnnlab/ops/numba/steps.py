@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops.numba import lstm_steps, products, rnn_steps
-from rnnlab.ops.numba.bfloat16 import RoundedPanels
+from rnnlab.ops.numba.bfloat16 import RoundedPanels, rounds
 from rnnlab.ops.numba.chunk_masks import mask_arguments
 from rnnlab.ops.numba.gemm import Panels
 from rnnlab.ops.numba.kernel import Kernel, RefusedError, shared_by
@@ -46,10 +46,10 @@ def steps_forward(
         return False
     arrays = [gates, *states, saved]
     if inputs is not None:
-        if cell == "lstm" and plan.by_sequences and _run_narrow(plan, inputs, arrays, weights, steps, masks):
+        if cell == "lstm" and plan.by_sequences and _run_narrow(plan, inputs, arrays, steps, masks):
             return True
         products.affine_into(*inputs, gates[steps.rows])
-    return _run(plan, arrays, weights, states[0], steps, masks)
+    return _run(plan, arrays, states[0], steps, masks)
 
 
 def steps_backward(
@@ -74,13 +74,14 @@ def steps_backward(
     if plan is None:
         return False
     arrays = [dh, *dstate, gates, *states, saved, da]
-    return _run(plan, arrays, weights, states[0], steps, masks)
+    return _run(plan, arrays, states[0], steps, masks)
 
 
 class _Plan(NamedTuple):
     """The kernel that runs the steps, and how its work is divided."""
 
     kernel: Kernel
+    weights: list[Panels]
     parts: int
     by_sequences: bool  # otherwise the columns of the weight are divided
 
@@ -94,11 +95,12 @@ def _plan(
     steps: Steps,
 ) -> _Plan | None:
     """The plan for these weights, which must have these shapes; None if no kernel is for them."""
-    if not _are_panels(function, weights, shapes, dtype):
+    panels = _panels(function, weights, shapes, dtype)
+    if panels is None:
         return None
-    parts, by_sequences = shared(weights, steps)
-    kernel = kernels.get((by_sequences, isinstance(weights[0], RoundedPanels)))
-    return None if kernel is None else _Plan(kernel, parts, by_sequences)
+    parts, by_sequences = shared(panels, steps)
+    kernel = kernels.get((by_sequences, isinstance(panels[0], RoundedPanels)))
+    return None if kernel is None else _Plan(kernel, panels, parts, by_sequences)
 
 
 def number_of(steps: Steps) -> int:
@@ -117,6 +119,8 @@ def shared(weights: Sequence[Any], steps: Steps) -> tuple[int, bool]:
 
 def edges(counts: Array, parts: int) -> Array:
     """The first row of each part, and the number of rows. Parts have about the same total number of steps."""
+    if parts == 1:
+        return np.array([0, counts[0]])
     if counts[0] == counts[-1]:
         return np.arange(parts + 1) * counts[0] // parts
     alive = np.searchsorted(-counts, -np.arange(counts[0]), side="left")  # number of steps of each row
@@ -124,10 +128,10 @@ def edges(counts: Array, parts: int) -> Array:
     return np.searchsorted(done, done[-1] * np.arange(parts + 1) / parts).astype(np.int64)
 
 
-def _are_panels(
+def _panels(
     function: str, weights: Sequence[Any], shapes: Sequence[tuple[int, int]], dtype: np.dtype
-) -> bool:
-    """Whether the weights are in panels, as those are that are worth packing.
+) -> list[Panels] | None:
+    """The weights in panels, also those that are not worth packing for single products.
 
     Raises
     ------
@@ -140,21 +144,24 @@ def _are_panels(
             raise InputError(f"{function}: a weight has shape {weight.shape}, expected {shape}")
         if weight.dtype != dtype:
             raise InputTypeError(f"{function}: a weight has dtype {weight.dtype}, expected {dtype}")
-    return all(isinstance(weight, Panels) for weight in weights)
+    kind = RoundedPanels if rounds(dtype) else Panels
+    try:
+        return [weight if isinstance(weight, Panels) else kind(weight, narrow=True) for weight in weights]
+    except InputTypeError:
+        return None
 
 
 def _run(
     plan: _Plan,
     arrays: Sequence[Array],
-    weights: Sequence[Any],
     h: Array,
     steps: Steps,
     masks: ChunkMasks | None,
 ) -> bool:
     """Run all steps; false if the arrays have a layout that the kernel does not accept."""
-    table, own = steps.table, [weight.panels for weight in weights]
-    if isinstance(weights[0], RoundedPanels):
-        own.append(weights[0].scratch(int(table[0, 3]), plan.parts if plan.by_sequences else 1))
+    table, own, first = steps.table, [weight.panels for weight in plan.weights], plan.weights[0]
+    if isinstance(first, RoundedPanels):
+        own.append(first.scratch(int(table[0, 3]), plan.parts if plan.by_sequences else 1))
     division = (table, edges(table[:, 3], plan.parts)) if plan.by_sequences else (table,)
     try:
         plan.kernel.run(plan.parts, *arrays, *own, *mask_arguments(masks, h), *division)
@@ -167,12 +174,11 @@ def _run_narrow(
     plan: _Plan,
     inputs: StepInputs,
     arrays: Sequence[Array],
-    weights: Sequence[Any],
     steps: Steps,
     masks: ChunkMasks | None,
 ) -> bool:
     """Run all steps of an LSTM with a narrow input; false if the kernel is not for these arrays."""
-    (x, Wx, b), (weight,), h = inputs, weights, arrays[1]
+    (x, Wx, b), (weight,), h = inputs, plan.weights, arrays[1]
     if any(isinstance(each, RoundedPanels) or not isinstance(each, Panels) for each in (weight, Wx)):
         return False
     fit = x.ndim == 2 and len(x) == number_of(steps) and b.shape == weight.shape[1:]

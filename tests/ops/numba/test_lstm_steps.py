@@ -46,7 +46,7 @@ def test_steps_are_those_of_numpy(dtype, rng):
 
 @pytest.mark.slow
 @every_dtype
-@pytest.mark.parametrize("units", [32, 40, 130])
+@pytest.mark.parametrize("units", [7, 32, 40, 130])
 @pytest.mark.parametrize("shared", PARTS, indirect=True)
 @pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
 def test_at_once_is_one_by_one(alive, shared, units, dtype, rng):
@@ -114,7 +114,7 @@ def test_inputs_that_do_not_fit(change, rng):
 
 @pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())
 @pytest.mark.parametrize("options", [None, {"zoneout_h": 0.2, "zoneout_c": 0.3, "recurrent_dropout": 0.4}])
-@pytest.mark.parametrize("units", [32, 40, 130])
+@pytest.mark.parametrize("units", [7, 32, 40, 130])
 @pytest.mark.parametrize("shared", PARTS, indirect=True)
 @pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
 def test_at_once_in_bfloat16(alive, shared, units, options, rng):

@@ -38,7 +38,7 @@ def test_steps_are_those_of_numpy(dtype, cell, rng):
 
 @every_cell
 @every_dtype
-@pytest.mark.parametrize(("units", "narrow"), [(32, False), (40, True), (130, False)])
+@pytest.mark.parametrize(("units", "narrow"), [(7, True), (32, False), (40, True), (130, False)])
 @pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
 def test_at_once_is_one_by_one(alive, units, narrow, dtype, cell, threads, rng):
     chunk = Chunk(cell, alive, units, dtype, rng, earlier=len(alive) // 3)

@@ -69,8 +69,21 @@ def run_and_compare(chunk, **options):
 
 
 @every_cell
-def test_a_weight_that_is_not_worth_packing(cell, rng):
-    assert not run_and_compare(Chunk(cell, (5, 4, 4), 2, float, rng))
+@pytest.mark.parametrize("units", [1, 2, 7, 16])
+def test_weights_that_are_not_worth_packing_for_single_products(units, cell, rng):
+    chunk = Chunk(cell, (5, 4, 4), units, float, rng, earlier=1)
+    expected, found = (chunk.run(numba_ops, at_once=at_once) for at_once in (False, True))
+    for name, array in found.items():
+        np.testing.assert_allclose(array, expected[name], rtol=0, atol=1e-14, err_msg=name)
+
+
+@every_cell
+def test_no_units(cell, rng):
+    chunk = Chunk(cell, (5, 4, 4), 40, float, rng)
+    chunk.gates, chunk.saved = chunk.gates[:, :0], chunk.saved[:, :0]
+    chunk.states = tuple(each[:, :0] for each in chunk.states)
+    weights = [np.zeros((0, 0))] * (2 if cell == "gru" else 1)
+    assert not steps.steps_forward(cell, chunk.gates, weights, chunk.states, chunk.saved, chunk.steps)
 
 
 @every_cell
@@ -97,9 +110,10 @@ def test_a_large_weight_with_several_threads(cell, rng, monkeypatch):
 
 @pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())
 @every_cell
-def test_rounded_factors(cell, rng):
+@pytest.mark.parametrize("units", [7, 40])
+def test_rounded_factors(units, cell, rng):
     with products_in("bfloat16"):
-        assert run_and_compare(Chunk(cell, (5, 4, 4), 40, np.float32, rng)) == (cell == "lstm")
+        assert run_and_compare(Chunk(cell, (5, 4, 4), units, np.float32, rng)) == (cell == "lstm")
 
 
 def call(way, chunk, **changed):
