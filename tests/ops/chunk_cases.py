@@ -10,7 +10,7 @@ from rnnlab.ops.steps import StepInputs, Steps
 CELLS = ("rnn", "lstm", "gru", "simplified_gru")
 RAGGED = {
     "one row": (1, 1, 1),
-    "one step": (9,),
+    "two steps": (9, 9),
     "equal": (50,) * 4,
     "ragged": (45, 45, 33, 32, 31, 17, 16, 3, 1),
 }

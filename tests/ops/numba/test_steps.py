@@ -94,9 +94,10 @@ def test_arrays_of_another_layout(cell, rng):
 
 
 @every_cell
-def test_no_steps(cell, rng):
+@pytest.mark.parametrize("number", [0, 1])
+def test_steps_that_are_not_several(number, cell, rng):
     chunk = Chunk(cell, (5, 4, 4), 40, float, rng)
-    chunk.steps = chunk.steps[:0]
+    chunk.steps = chunk.steps[:number]
     assert not run_and_compare(chunk)
 
 
