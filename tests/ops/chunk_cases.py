@@ -94,17 +94,13 @@ class Chunk:
                 dnow = tuple(array[: rows.stop - rows.start] for array in dstate)
                 dnow[0][...] += dh[here]
                 run.backward(step_of(run, (rows, before, after), gates, states, saved), dnow, da[here])
-        names = ("gates", "h", "c", "saved", "dh0", "dc0", "da")
-        arrays = [gates, *states, *[None] * (2 - len(states)), saved, *dstate]
-        arrays += [*[None] * (2 - len(states)), da]
-        found = {
-            name: ops.asnumpy(array) for name, array in zip(names, arrays, strict=True) if array is not None
-        }
+        found = {"gates": gates, "da": da} | dict(zip(("h", "c"), states, strict=False))
+        found |= dict(zip(("dh0", "dc0"), dstate, strict=False))
         if self.cell == "rnn":  # its gates are not needed, and saved only with zoneout
             del found["gates"]
-            if not self.draws.regularisation.zoneout_h:
-                del found["saved"]
-        return found
+        if saved.size and (self.cell != "rnn" or self.draws.regularisation.zoneout_h):
+            found["saved"] = saved
+        return {name: ops.asnumpy(array) for name, array in found.items()}
 
 
 def step_of(run, slices, gates, states, saved):

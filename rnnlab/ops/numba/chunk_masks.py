@@ -26,8 +26,10 @@ __all__ = [
     "drops_candidate",
     "finish_carried_rows",
     "finish_rows",
+    "kept_rows",
     "mask_arguments",
     "mask_row",
+    "read_rows",
     "rows_to_add",
     "rows_to_read",
     "zoneout_backward_row",
@@ -46,6 +48,18 @@ def mask_arguments(masks: ChunkMasks | None, states: Array) -> tuple[Array, Arra
     (zoneout, dropout, seeds, _), state = masks
     drawn = _NO_SEEDS if seeds is None else np.array(seeds[:3], np.int64)
     return states[:0] if state is None else state, np.array((*zoneout, dropout), float), drawn
+
+
+@inlined
+def read_rows(rows, state_mask):
+    """The rows of a workspace for what the weights read: none without a mask."""
+    return rows if state_mask.shape[0] > 0 else 0
+
+
+@inlined
+def kept_rows(rows, rates):
+    """The rows of a workspace for gradients that bypass the cell: none without zoneout."""
+    return rows if rates[0] > 0 or rates[1] > 0 else 0
 
 
 @inlined

@@ -28,7 +28,9 @@ from rnnlab.ops.numba.chunk_masks import (
     TYPES,
     drops_candidate,
     finish_rows,
+    kept_rows,
     mask_row,
+    read_rows,
     rows_to_read,
     zoneout_backward_row,
     zoneout_row,
@@ -62,7 +64,8 @@ _EDGES = "edges (E,) 0..S"
 def _lstm_steps_forward(part, parts, gates, h, c, tanh_c, panels, state_mask, rates, seeds, table, edges):
     edge, mask = np.empty((ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
     for piece in share(edges.size - 1, part, parts):
-        read = np.empty((edges[piece + 1] - edges[piece], h.shape[1]), h.dtype)
+        number = edges[piece + 1] - edges[piece]
+        read = np.empty((read_rows(number, state_mask), h.shape[1]), h.dtype)
         for t in range(table.shape[0]):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -85,7 +88,8 @@ def _lstm_narrow_forward(
     """The same, including the products of a narrow input, which would be slower to read from memory."""
     edge, mask = np.empty((ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
     for piece in share(edges.size - 1, part, parts):
-        read = np.empty((edges[piece + 1] - edges[piece], h.shape[1]), h.dtype)
+        number = edges[piece + 1] - edges[piece]
+        read = np.empty((read_rows(number, state_mask), h.shape[1]), h.dtype)
         for t in range(table.shape[0]):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -110,7 +114,8 @@ def _lstm_steps_rounded_forward(
     edge, mask = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
     begin_tiles()
     for piece in share(edges.size - 1, part, parts):
-        read = np.empty((edges[piece + 1] - edges[piece], h.shape[1]), h.dtype)
+        number = edges[piece + 1] - edges[piece]
+        read = np.empty((read_rows(number, state_mask), h.shape[1]), h.dtype)
         for t in range(table.shape[0]):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -133,7 +138,8 @@ def _lstm_steps_backward(
 ):
     edge, mask = np.empty((ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
     for piece in share(edges.size - 1, part, parts):
-        first, kept = edges[piece], np.empty((2, edges[piece + 1] - edges[piece], c.shape[1]), c.dtype)
+        first, number = edges[piece], edges[piece + 1] - edges[piece]
+        kept = np.empty((2, kept_rows(number, rates), c.shape[1]), c.dtype)
         for t in range(table.shape[0] - 1, -1, -1):
             top, bottom = first, min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -160,7 +166,8 @@ def _lstm_steps_rounded_backward(
     edge, mask = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
     begin_tiles()
     for piece in share(edges.size - 1, part, parts):
-        first, kept = edges[piece], np.empty((2, edges[piece + 1] - edges[piece], c.shape[1]), c.dtype)
+        first, number = edges[piece], edges[piece + 1] - edges[piece]
+        kept = np.empty((2, kept_rows(number, rates), c.shape[1]), c.dtype)
         for t in range(table.shape[0] - 1, -1, -1):
             top, bottom = first, min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -185,7 +192,7 @@ def _lstm_steps_rounded_backward(
 )
 def _lstm_shared_forward(parts, gates, h, c, tanh_c, panels, state_mask, rates, seeds, table):
     """First the columns of the weight are divided among the threads, then the rows of the states."""
-    read = np.empty((table[0, 3], h.shape[1]), h.dtype)
+    read = np.empty((read_rows(table[0, 3], state_mask), h.shape[1]), h.dtype)
     for t in range(table.shape[0]):
         row, before, count = table[t, 0], table[t, 1], table[t, 3]
         x, now = h[before : before + count], gates[row : row + count]
@@ -203,7 +210,7 @@ def _lstm_shared_forward(parts, gates, h, c, tanh_c, panels, state_mask, rates, 
 )
 def _lstm_shared_rounded_forward(parts, gates, h, c, tanh_c, panels, rows, state_mask, rates, seeds, table):
     """The same with factors in bfloat16."""
-    read = np.empty((table[0, 3], h.shape[1]), h.dtype)
+    read = np.empty((read_rows(table[0, 3], state_mask), h.shape[1]), h.dtype)
     for t in range(table.shape[0]):
         row, before, count = table[t, 0], table[t, 1], table[t, 3]
         x = h[before : before + count]
@@ -223,7 +230,7 @@ def _lstm_shared_backward(
     parts, dh, dstate, dcell, gates, h, c, tanh_c, da, panels, state_mask, rates, seeds, table
 ):
     """First the rows of the states are divided among the threads, then the columns of the weight."""
-    kept = np.empty((2, table[0, 3], c.shape[1]), c.dtype)
+    kept = np.empty((2, kept_rows(table[0, 3], rates), c.shape[1]), c.dtype)
     for t in range(table.shape[0] - 1, -1, -1):
         here, count = table[t, 0] - table[0, 0], table[t, 3]
         in_parts(
@@ -245,7 +252,7 @@ def _lstm_shared_rounded_backward(
     parts, dh, dstate, dcell, gates, h, c, tanh_c, da, panels, rows, state_mask, rates, seeds, table
 ):
     """The same with factors in bfloat16."""
-    kept = np.empty((2, table[0, 3], c.shape[1]), c.dtype)
+    kept = np.empty((2, kept_rows(table[0, 3], rates), c.shape[1]), c.dtype)
     for t in range(table.shape[0] - 1, -1, -1):
         here, count = table[t, 0] - table[0, 0], table[t, 3]
         in_parts(

@@ -32,7 +32,9 @@ from rnnlab.ops.numba.chunk_masks import (
     drops_candidate,
     finish_carried_rows,
     finish_rows,
+    kept_rows,
     mask_row,
+    read_rows,
     rows_to_add,
     rows_to_read,
     zoneout_backward_row,
@@ -60,7 +62,7 @@ def _rnn_steps_forward(part, parts, gates, h, saved, panels, state_mask, rates, 
     """With zoneout, ``saved`` is h before it."""
     H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), gates.dtype)
     for piece in share(edges.size - 1, part, parts):
-        read = np.empty((edges[piece + 1] - edges[piece], H), h.dtype)
+        read = np.empty((read_rows(edges[piece + 1] - edges[piece], state_mask), H), h.dtype)
         for t in range(table.shape[0]):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -86,7 +88,7 @@ def _rnn_steps_backward(
 ):
     H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), h.dtype)
     for piece in share(edges.size - 1, part, parts):
-        kept = np.empty((edges[piece + 1] - edges[piece], H), h.dtype)
+        kept = np.empty((kept_rows(edges[piece + 1] - edges[piece], rates), H), h.dtype)
         for t in range(table.shape[0] - 1, -1, -1):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -113,7 +115,7 @@ def _gru_steps_forward(
     H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), gates.dtype)
     mask = np.empty(H, h.dtype)
     for piece in share(edges.size - 1, part, parts):
-        read = np.empty((edges[piece + 1] - edges[piece], H), h.dtype)
+        read = np.empty((read_rows(edges[piece + 1] - edges[piece], state_mask), H), h.dtype)
         for t in range(table.shape[0]):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -148,8 +150,9 @@ def _gru_steps_backward(
     mask = np.empty(H, h.dtype)
     for piece in share(edges.size - 1, part, parts):
         rows = edges[piece + 1] - edges[piece]
-        kept, read = np.empty((rows, H), h.dtype), np.empty((rows, H), h.dtype)
-        dreset_h, apart = np.empty((rows, H), h.dtype), np.empty((rows, H), h.dtype)
+        dreset_h, kept = np.empty((rows, H), h.dtype), np.empty((kept_rows(rows, rates), H), h.dtype)
+        read = np.empty((read_rows(rows, state_mask), H), h.dtype)
+        apart = np.empty(read.shape, h.dtype)
         for t in range(table.shape[0] - 1, -1, -1):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -187,7 +190,7 @@ def _simplified_gru_steps_forward(
     H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), gates.dtype)
     mask = np.empty(H, h.dtype)
     for piece in share(edges.size - 1, part, parts):
-        read = np.empty((edges[piece + 1] - edges[piece], H), h.dtype)
+        read = np.empty((read_rows(edges[piece + 1] - edges[piece], state_mask), H), h.dtype)
         for t in range(table.shape[0]):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -217,7 +220,8 @@ def _simplified_gru_steps_backward(
     mask = np.empty(H, h.dtype)
     for piece in share(edges.size - 1, part, parts):
         rows = edges[piece + 1] - edges[piece]
-        kept, apart = np.empty((rows, H), h.dtype), np.empty((rows, H), h.dtype)
+        kept = np.empty((kept_rows(rows, rates), H), h.dtype)
+        apart = np.empty((read_rows(rows, state_mask), H), h.dtype)
         for t in range(table.shape[0] - 1, -1, -1):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
