@@ -80,7 +80,9 @@ def check_steps(cell: str) -> None:
     """All steps of a cell by one kernel beside steps one by one, in each precision."""
     regularisation = {"zoneout_h": 0.2, "recurrent_dropout": 0.4}
     for options, matmul, small in product(({}, regularisation), ("float32", "bfloat16"), (SMALL, 0)):
-        if matmul == "bfloat16" and (bfloat16.missing() or cell != "lstm"):
+        if matmul == "bfloat16" and bfloat16.missing():
+            continue
+        if cell != "lstm" and (matmul == "bfloat16" or not small):  # several threads run these one by one
             continue
         rng = np.random.default_rng(0)
         chunk = Chunk(cell, (45, 45, 33, 17, 3), 40, np.float32, rng, earlier=1, regularisation=options)
@@ -88,7 +90,7 @@ def check_steps(cell: str) -> None:
         for narrow in (False, True):
             with products_in(matmul):
                 found, expected = (chunk.run(numba_ops, at_once=way, narrow=narrow) for way in (True, False))
-            for name, array in (found or {}).items():
+            for name, array in found.items():
                 what = f"{cell}, {options}, {matmul} steps, narrow: {narrow}: {name}"
                 print_checksum(what, array)
                 error = abs(array - expected[name]).max()
