@@ -59,13 +59,19 @@ def test_little_work_is_for_one_thread(monkeypatch):
     assert steps.shared([products.prepacked(np.zeros((32, 32)))], Steps(4, [4] * 5)) == (1, True)
 
 
-def run_and_compare(chunk, **options):
+def run_and_compare(chunk, view=np.copy):
     """Whether the steps ran at once; if not, nothing is written."""
-    arrays = chunk.forward_arrays()
-    found = chunk.run(numba_ops, at_once=True, **options)
-    for given_, now in zip(arrays[1], chunk.states, strict=True):
-        np.testing.assert_array_equal(given_, now)
-    return found is not None
+    pairs = []  # each array of the chunk, and what the primitives get in its place
+
+    def kept(array):
+        pairs.append((array, view(array)))
+        return pairs[-1][1]
+
+    ran = chunk.run(numba_ops, at_once=True, view=kept) is not None
+    unchanged = [np.array_equal(array, passed) for array, passed in pairs]
+    assert len(unchanged) >= 5
+    assert not all(unchanged) if ran else all(unchanged)
+    return ran
 
 
 @every_cell
@@ -117,6 +123,10 @@ def test_rounded_factors(units, cell, rng):
         assert run_and_compare(Chunk(cell, (5, 4, 4), units, np.float32, rng)) == (cell == "lstm")
 
 
+def flat(value):
+    return [value] if isinstance(value, np.ndarray) else list(value)
+
+
 def call(way, chunk, **changed):
     """Call the primitive for a chunk, some arguments of which are changed by name."""
     run = chunk.prepared(numba_ops)
@@ -127,12 +137,14 @@ def call(way, chunk, **changed):
         arguments |= dict(zip(("dh", "dstate", "da"), chunk.backward_arrays(), strict=True))
     for name, change in changed.items():
         arguments[name] = change(run.masks if name == "masks" else arguments[name])
-    before = [array.copy() for array in (arguments["gates"], *arguments["states"])]
+    others = {"weights", "steps", "masks"}
+    arrays = [array for name in arguments.keys() - others for array in flat(arguments[name])]
+    before = [np.copy(array) for array in arrays]
     function = {"forward": steps.steps_forward, "backward": steps.steps_backward}[way]
     try:
         return function(chunk.cell, **{"masks": run.masks, **arguments})
     finally:
-        for array, kept in zip((arguments["gates"], *arguments["states"]), before, strict=True):
+        for array, kept in zip(arrays, before, strict=True):
             np.testing.assert_array_equal(array, kept)
 
 
