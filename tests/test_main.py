@@ -1,5 +1,8 @@
 """The command as a process."""
 
+import subprocess
+import sys
+
 import rnnlab
 from rnnlab.__main__ import _formatted
 
@@ -13,3 +16,8 @@ def test_other_warnings_show_their_place():
     assert _formatted("overflow", RuntimeWarning, "cells.py", 3).startswith(
         "cells.py:3: RuntimeWarning: over"
     )
+
+
+def test_the_command_runs_without_docstrings():
+    command = [sys.executable, "-OO", "-m", "rnnlab", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True).stdout.startswith("rnnlab ")

@@ -114,7 +114,9 @@ def _failed(options: argparse.Namespace, error: object, status: int, ranks: Comm
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="rnnlab", description=rnnlab.__doc__.splitlines()[0])
+    parser = Parser(
+        prog="rnnlab", description="Train recurrent networks that generate sequences, and use them."
+    )
     show_help(parser)
     parser.add_argument("--version", action="version", version=f"rnnlab {rnnlab.__version__}")
     parser.add_argument("--traceback", action="store_true", help="show the traceback of an error")
