@@ -34,6 +34,7 @@ SUITES = (
     "decoding",
     "attention",
     "lstm_bfloat16",
+    "cells_bfloat16",
     "captioning_bfloat16",
     "attention_bfloat16",
     "translation",

@@ -55,9 +55,8 @@ def prepare(side: str, case: tuple[str, lstm.Sizes]) -> Callable[[], Any]:
 
     def work() -> tuple[Array, ...]:
         products = torch.addmm(bias, inputs.flatten(0, 1), weights).unflatten(0, inputs.shape[:2])
-        return torch.autograd.grad(
-            torch.stack(run(products, first, recurrent, time_axis), time_axis), leaves, dout
-        )
+        states = run(products, first.to(products.dtype), recurrent, time_axis)  # bfloat16 in autocast
+        return torch.autograd.grad(torch.stack(states, time_axis).to(dout.dtype), leaves, dout)
 
     return work
 

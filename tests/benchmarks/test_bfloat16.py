@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from benchmarks import attention_bfloat16, bfloat16, captioning, captioning_bfloat16, lstm_bfloat16
+from benchmarks import (
+    attention_bfloat16,
+    bfloat16,
+    captioning,
+    captioning_bfloat16,
+    cells,
+    cells_bfloat16,
+    lstm_bfloat16,
+)
 from rnnlab.ops.precision import products_precision
 
 from .test_sides import CAPTIONER, LAYER
@@ -14,6 +22,14 @@ pytest.importorskip("torch")
 @pytest.mark.parametrize("side", lstm_bfloat16.SIDES)
 def test_lstm(side):
     dh0, exact = (np.asarray(lstm_bfloat16.prepare(each, LAYER)()[1]).ravel() for each in (side, "torch"))
+    np.testing.assert_allclose(dh0, exact, atol=0.02 * abs(exact).max())
+
+
+@pytest.mark.parametrize("cell", cells.GATES)
+@pytest.mark.parametrize("side", cells_bfloat16.SIDES)
+def test_cells(side, cell):
+    sides = (cells_bfloat16.prepare(each, (cell, LAYER)) for each in (side, "torch"))
+    dh0, exact = (np.asarray(work()[1]).ravel() for work in sides)
     np.testing.assert_allclose(dh0, exact, atol=0.02 * abs(exact).max())
 
 

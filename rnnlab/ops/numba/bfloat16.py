@@ -54,6 +54,7 @@ __all__ = [
     "multiply",
     "pairs_by_panels",
     "round_rows",
+    "rounded_rows",
     "rounds",
 ]
 
@@ -119,10 +120,6 @@ class RoundedPanels(Panels):
 
     def __reduce__(self) -> Any:
         raise InputTypeError("a prepacked weight in bfloat16 cannot be saved: prepack it again")
-
-    def scratch(self, n: int, parts: int) -> Array:
-        """Memory for n rounded rows of x in each of the parts."""
-        return empty((parts, _whole_tiles(n), self.panels.shape[1]), np.dtype(np.uint32))
 
     def _multiply(self, x: Array, first: Array | None, out: Array) -> None:
         threads = shared_by(x.shape[0] * 2 * self.panels.size, _PARALLEL_FROM)
@@ -282,6 +279,15 @@ def _rounded_dot(a, b):
 def _row_blocks(rows, row_parts):
     """The number of blocks that each part of the rows is split into."""
     return (rows + _ROW_BLOCK * row_parts - 1) // (_ROW_BLOCK * row_parts)
+
+
+@inlined
+def rounded_rows(number, depth):
+    """Memory for this many rows of ``depth`` pairs, from the start of a cache line."""
+    size = (number + amx.ROWS - 1) // amx.ROWS * amx.ROWS * depth
+    memory = np.empty(size + _BLOCK, np.uint32)
+    start = (amx.LINE - memory.ctypes.data % amx.LINE) // memory.itemsize
+    return memory[start : start + size].reshape((-1, depth))
 
 
 @inlined

@@ -47,6 +47,7 @@ from rnnlab.ops.numba.parallel import start_threads  # noqa: E402
 
 __all__ = [
     "DTYPES",
+    "OPTIONS",
     "Kernel",
     "RefusedError",
     "always_parallel",
@@ -74,8 +75,8 @@ _always_parallel = 0  # number of active contexts
 _lock = threading.Lock()
 
 # a b + c may be a single instruction, which rounds once; x / 0 is inf, as in NumPy; the GIL is released
-_OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
-_FOR_KERNELS = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # not called from Python
+OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
+_FOR_KERNELS = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # not called from Python
 _KERNELS: list[Kernel] = []
 
 # Functions that kernels call. A reduction may be reordered into as many partial sums as a register holds.
@@ -241,7 +242,7 @@ class Kernel:
         name = guard.__qualname__ = self.cache_name(dtype)
         signature = self.signature + ", boolean" * bool(self._strided)
         types = f"(int64, {signature.replace('T', DTYPES[dtype])})"
-        dispatcher = numba.njit(**_OPTIONS)(guard)
+        dispatcher = numba.njit(**OPTIONS)(guard)
         cached: list[Path] = []
         try:
             dispatcher.enable_caching()

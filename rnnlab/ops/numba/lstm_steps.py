@@ -4,16 +4,14 @@ If the recurrent weight is small, each thread has some of the sequences, and its
 The columns of a larger weight are divided among the threads, so that each of their caches holds a part of it;
 the threads then wait for each other twice per step, and three times with masks of the state or of h.
 
-The arguments are those of :mod:`rnnlab.ops.numba.rnn_steps`; the kernels for rounded factors also have
-``rows``, a workspace.
+The arguments are those of :mod:`rnnlab.ops.numba.rnn_steps`.
 """
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
-from rnnlab.ops.numba import bfloat16
-from rnnlab.ops.numba.bfloat16 import begin_tiles, end_tiles, pairs_by_panels, round_rows
 from rnnlab.ops.numba.cells import (
     add_row,
     lstm_backward_row,
@@ -36,20 +34,27 @@ from rnnlab.ops.numba.chunk_masks import (
     zoneout_row,
 )
 from rnnlab.ops.numba.gemm import rows_by_panels
-from rnnlab.ops.numba.kernel import inlined, kernel, phase
+from rnnlab.ops.numba.kernel import kernel, phase
 from rnnlab.ops.numba.parallel import in_parts, share
-from rnnlab.ops.numba.registers import ROWS
+from rnnlab.ops.numba.step_products import (
+    edge_rows,
+    factor_rows,
+    multiply_columns,
+    multiply_rows,
+    round_factors,
+    step_kernels,
+)
 
 __all__ = ["BACKWARD", "FORWARD", "NARROW_FORWARD"]
 
 _STATES = "T[:,::1], T[:,::1], T[:,::1], T[:,::1]"
 _GRADIENTS = "T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]"
-_PANELS, _ROUNDED = "T[:,:,::1]", "uint32[:,:,::1], uint32[:,:,::1]"
+_PANELS = "W[:,:,::1]"
 _WRITTEN = "gates! (M, 4H); h! (S, H); c! (S, H); tanh_c! (M, H)"
 _READ = (
     "dh (m, H); dstate! (N, H); dcell! (N, H); gates (M, 4H); h (S, H); c (S, H); tanh_c (M, H); da! (m, 4H)"
 )
-_ROWS = "panels (Q, P, W) uint32; rows! (D, R, P) uint32"
+_WEIGHT = "panels (Q, K, C) W"
 _TABLE = "table (T, F) 0..S"
 _EDGES = "edges (E,) 0..S"
 
@@ -57,14 +62,15 @@ _EDGES = "edges (E,) 0..S"
 # ---------------------------------------------------------------- the sequences are divided
 
 
-@kernel(
+@step_kernels(
     f"{_STATES}, {_PANELS}, {TYPES}, int64[:,::1], int64[::1]",
-    arguments=f"{_WRITTEN}; panels (Q, H, W); {ARGUMENTS}; {_TABLE}; {_EDGES}",
+    arguments=f"{_WRITTEN}; {_WEIGHT}; {ARGUMENTS}; {_TABLE}; {_EDGES}",
 )
 def _lstm_steps_forward(part, parts, gates, h, c, tanh_c, panels, state_mask, rates, seeds, table, edges):
-    edge, mask = np.empty((ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
+    edge, mask = edge_rows(panels, c), np.empty(c.shape[1], c.dtype)
     for piece in share(edges.size - 1, part, parts):
         number = edges[piece + 1] - edges[piece]
+        factors = factor_rows(number, panels)
         read = np.empty((read_rows(number, state_mask), h.shape[1]), h.dtype)
         for t in range(table.shape[0]):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
@@ -73,20 +79,20 @@ def _lstm_steps_forward(part, parts, gates, h, c, tanh_c, panels, state_mask, ra
             row, before = table[t, 0], table[t, 1]
             now = gates[row + top : row + bottom]
             x = rows_to_read(h, before, top, bottom, state_mask, read)
-            rows_by_panels(x, panels, 0, 1, now, now.shape[0], edge, now, False)
+            multiply_rows(x, panels, factors, now.shape[0], edge, now)
             _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds, mask)
 
 
 @kernel(
-    f"{_STATES}, {_PANELS}, T[:,::1], T[:,:,::1], T[:,::1], {TYPES}, int64[:,::1], int64[::1]",
-    arguments=f"{_WRITTEN}; panels (Q, H, W); x (m, D); x_panels (Q, D, W); b (I, 4H); "
+    f"{_STATES}, T[:,:,::1], T[:,::1], T[:,:,::1], T[:,::1], {TYPES}, int64[:,::1], int64[::1]",
+    arguments=f"{_WRITTEN}; panels (Q, H, C); x (m, D); x_panels (Q, D, C); b (I, 4H); "
     f"{ARGUMENTS}; {_TABLE}; {_EDGES}",
 )
 def _lstm_narrow_forward(
     part, parts, gates, h, c, tanh_c, panels, x, x_panels, b, state_mask, rates, seeds, table, edges
 ):
     """The same, including the products of a narrow input, which would be slower to read from memory."""
-    edge, mask = np.empty((ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
+    edge, mask = edge_rows(panels, c), np.empty(c.shape[1], c.dtype)
     for piece in share(edges.size - 1, part, parts):
         number = edges[piece + 1] - edges[piece]
         read = np.empty((read_rows(number, state_mask), h.shape[1]), h.dtype)
@@ -102,43 +108,17 @@ def _lstm_narrow_forward(
             _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds, mask)
 
 
-@kernel(
-    f"{_STATES}, {_ROUNDED}, {TYPES}, int64[:,::1], int64[::1]",
-    arguments=f"{_WRITTEN}; {_ROWS}; {ARGUMENTS}; {_TABLE}; {_EDGES}",
-    dtypes=bfloat16.VERSIONS,
-)
-def _lstm_steps_rounded_forward(
-    part, parts, gates, h, c, tanh_c, panels, rows, state_mask, rates, seeds, table, edges
-):
-    """The same with factors in bfloat16."""
-    edge, mask = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
-    begin_tiles()
-    for piece in share(edges.size - 1, part, parts):
-        number = edges[piece + 1] - edges[piece]
-        read = np.empty((read_rows(number, state_mask), h.shape[1]), h.dtype)
-        for t in range(table.shape[0]):
-            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
-            if top >= bottom:
-                break
-            row, before = table[t, 0], table[t, 1]
-            now = gates[row + top : row + bottom]
-            x = rows_to_read(h, before, top, bottom, state_mask, read)
-            round_rows(0, 1, x, 0, panels.shape[1], rows[piece])
-            pairs_by_panels(rows[piece], panels, 0, 1, now.shape[0], edge, now, False)
-            _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds, mask)
-    end_tiles()
-
-
-@kernel(
+@step_kernels(
     f"{_GRADIENTS}, {_PANELS}, {TYPES}, int64[:,::1], int64[::1]",
-    arguments=f"{_READ}; panels (Q, G, W); {ARGUMENTS}; {_TABLE}; {_EDGES}",
+    arguments=f"{_READ}; {_WEIGHT}; {ARGUMENTS}; {_TABLE}; {_EDGES}",
 )
 def _lstm_steps_backward(
     part, parts, dh, dstate, dcell, gates, h, c, tanh_c, da, panels, state_mask, rates, seeds, table, edges
 ):
-    edge, mask = np.empty((ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
+    edge, mask = edge_rows(panels, c), np.empty(c.shape[1], c.dtype)
     for piece in share(edges.size - 1, part, parts):
         first, number = edges[piece], edges[piece + 1] - edges[piece]
+        factors = factor_rows(number, panels)
         kept = np.empty((2, kept_rows(number, rates), c.shape[1]), c.dtype)
         for t in range(table.shape[0] - 1, -1, -1):
             top, bottom = first, min(edges[piece + 1], table[t, 3])
@@ -149,88 +129,42 @@ def _lstm_steps_backward(
             )
             here = table[t, 0] - table[0, 0]
             da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
-            rows_by_panels(da_now, panels, 0, 1, dnow, 0, edge, dnow, False)
+            multiply_rows(da_now, panels, factors, 0, edge, dnow)
             finish_rows(top, bottom, state_mask, rates, kept[0], dstate)
-
-
-@kernel(
-    f"{_GRADIENTS}, {_ROUNDED}, {TYPES}, int64[:,::1], int64[::1]",
-    arguments=f"{_READ}; {_ROWS}; {ARGUMENTS}; {_TABLE}; {_EDGES}",
-    dtypes=bfloat16.VERSIONS,
-)
-def _lstm_steps_rounded_backward(
-    part, parts, dh, dstate, dcell, gates, h, c, tanh_c, da,
-    panels, rows, state_mask, rates, seeds, table, edges,
-):  # fmt: skip
-    """The same with factors in bfloat16."""
-    edge, mask = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype), np.empty(c.shape[1], c.dtype)
-    begin_tiles()
-    for piece in share(edges.size - 1, part, parts):
-        first, number = edges[piece], edges[piece + 1] - edges[piece]
-        kept = np.empty((2, kept_rows(number, rates), c.shape[1]), c.dtype)
-        for t in range(table.shape[0] - 1, -1, -1):
-            top, bottom = first, min(edges[piece + 1], table[t, 3])
-            if top >= bottom:
-                continue
-            _backward_step(
-                table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, kept, mask
-            )
-            here = table[t, 0] - table[0, 0]
-            da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
-            round_rows(0, 1, da_now, 0, panels.shape[1], rows[piece])
-            pairs_by_panels(rows[piece], panels, 0, 1, 0, edge, dnow, False)
-            finish_rows(top, bottom, state_mask, rates, kept[0], dstate)
-    end_tiles()
 
 
 # ---------------------------------------------------------------- the weight is divided
 
 
-@kernel(
+@step_kernels(
     f"{_STATES}, {_PANELS}, {TYPES}, int64[:,::1]",
-    arguments=f"{_WRITTEN}; panels (Q, H, W); {ARGUMENTS}; {_TABLE}",
+    arguments=f"{_WRITTEN}; {_WEIGHT}; {ARGUMENTS}; {_TABLE}",
 )
 def _lstm_shared_forward(parts, gates, h, c, tanh_c, panels, state_mask, rates, seeds, table):
     """First the columns of the weight are divided among the threads, then the rows of the states."""
     read = np.empty((read_rows(table[0, 3], state_mask), h.shape[1]), h.dtype)
+    factors = factor_rows(table[0, 3], panels)
     for t in range(table.shape[0]):
         row, before, count = table[t, 0], table[t, 1], table[t, 3]
         x, now = h[before : before + count], gates[row : row + count]
         if state_mask.shape[0] > 0:
             x = read[:count]
             in_parts(parts, _read_part, (table, t, h, state_mask, read))
-        in_parts(parts, _multiply_part, (t, x, panels, count, now))
+        round_factors(parts, x, panels, factors)
+        in_parts(parts, _multiply_part, (t, x, panels, factors, count, now))
         in_parts(parts, _forward_part, (table, t, gates, h, c, tanh_c, rates, seeds))
 
 
-@kernel(
-    f"{_STATES}, {_ROUNDED}, {TYPES}, int64[:,::1]",
-    arguments=f"{_WRITTEN}; {_ROWS}; {ARGUMENTS}; {_TABLE}",
-    dtypes=bfloat16.VERSIONS,
-)
-def _lstm_shared_rounded_forward(parts, gates, h, c, tanh_c, panels, rows, state_mask, rates, seeds, table):
-    """The same with factors in bfloat16."""
-    read = np.empty((read_rows(table[0, 3], state_mask), h.shape[1]), h.dtype)
-    for t in range(table.shape[0]):
-        row, before, count = table[t, 0], table[t, 1], table[t, 3]
-        x = h[before : before + count]
-        if state_mask.shape[0] > 0:
-            x = read[:count]
-            in_parts(parts, _read_part, (table, t, h, state_mask, read))
-        in_parts(parts, round_rows, (x, 0, panels.shape[1], rows[0]))
-        in_parts(parts, _multiply_rounded_part, (t, rows[0], panels, count, gates[row : row + count]))
-        in_parts(parts, _forward_part, (table, t, gates, h, c, tanh_c, rates, seeds))
-
-
-@kernel(
+@step_kernels(
     f"{_GRADIENTS}, {_PANELS}, {TYPES}, int64[:,::1]",
-    arguments=f"{_READ}; panels (Q, G, W); {ARGUMENTS}; {_TABLE}",
+    arguments=f"{_READ}; {_WEIGHT}; {ARGUMENTS}; {_TABLE}",
 )
 def _lstm_shared_backward(
     parts, dh, dstate, dcell, gates, h, c, tanh_c, da, panels, state_mask, rates, seeds, table
 ):
     """First the rows of the states are divided among the threads, then the columns of the weight."""
     kept = np.empty((2, kept_rows(table[0, 3], rates), c.shape[1]), c.dtype)
+    factors = factor_rows(table[0, 3], panels)
     for t in range(table.shape[0] - 1, -1, -1):
         here, count = table[t, 0] - table[0, 0], table[t, 3]
         in_parts(
@@ -238,51 +172,22 @@ def _lstm_shared_backward(
             _backward_part,
             (table, t, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, kept),
         )
-        in_parts(parts, _multiply_part, (t, da[here : here + count], panels, 0, dstate[:count]))
+        da_now = da[here : here + count]
+        round_factors(parts, da_now, panels, factors)
+        in_parts(parts, _multiply_part, (t, da_now, panels, factors, 0, dstate[:count]))
         if state_mask.shape[0] > 0 or rates[0] > 0:
             in_parts(parts, _finish_part, (table, t, state_mask, rates, kept[0], dstate))
 
 
-@kernel(
-    f"{_GRADIENTS}, {_ROUNDED}, {TYPES}, int64[:,::1]",
-    arguments=f"{_READ}; {_ROWS}; {ARGUMENTS}; {_TABLE}",
-    dtypes=bfloat16.VERSIONS,
-)
-def _lstm_shared_rounded_backward(
-    parts, dh, dstate, dcell, gates, h, c, tanh_c, da, panels, rows, state_mask, rates, seeds, table
-):
-    """The same with factors in bfloat16."""
-    kept = np.empty((2, kept_rows(table[0, 3], rates), c.shape[1]), c.dtype)
-    for t in range(table.shape[0] - 1, -1, -1):
-        here, count = table[t, 0] - table[0, 0], table[t, 3]
-        in_parts(
-            parts,
-            _backward_part,
-            (table, t, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, kept),
-        )
-        in_parts(parts, round_rows, (da[here : here + count], 0, panels.shape[1], rows[0]))
-        in_parts(parts, _multiply_rounded_part, (t, rows[0], panels, 0, dstate[:count]))
-        if state_mask.shape[0] > 0 or rates[0] > 0:
-            in_parts(parts, _finish_part, (table, t, state_mask, rates, kept[0], dstate))
-
-
-# by whether the sequences are divided, and whether factors are rounded
-FORWARD = {
-    (True, False): _lstm_steps_forward,
-    (True, True): _lstm_steps_rounded_forward,
-    (False, False): _lstm_shared_forward,
-    (False, True): _lstm_shared_rounded_forward,
-}
-BACKWARD = {
-    (True, False): _lstm_steps_backward,
-    (True, True): _lstm_steps_rounded_backward,
-    (False, False): _lstm_shared_backward,
-    (False, True): _lstm_shared_rounded_backward,
-}
+# by whether the sequences are divided
+FORWARD = {True: _lstm_steps_forward, False: _lstm_shared_forward}
+BACKWARD = {True: _lstm_steps_backward, False: _lstm_shared_backward}
 NARROW_FORWARD = _lstm_narrow_forward
 
 
 # ---------------------------------------------------------------- of one step
+
+# inline="always" compiles a step as a part of the kernel alone, which takes half as long as before it as well
 
 
 @phase
@@ -292,22 +197,13 @@ def _read_part(part, parts, table, t, h, state_mask, read):
 
 
 @phase
-def _multiply_part(part, parts, t, x, panels, first_rows, out):
+def _multiply_part(part, parts, t, x, panels, factors, first_rows, out):
     """A part's columns of out = x w; of out += x w if ``first_rows`` is the number of rows.
 
     Every second step begins with the last panel, which the cache still holds from the step before.
     """
-    edge = np.empty((ROWS, panels.shape[2]), out.dtype)
-    rows_by_panels(x, panels, part, parts, out, first_rows, edge, out, t % 2 == 1)
-
-
-@phase
-def _multiply_rounded_part(part, parts, t, rows, panels, first_rows, out):
-    """The same with factors in bfloat16."""
-    edge = np.empty((bfloat16.ROWS, panels.shape[2]), out.dtype)
-    begin_tiles()
-    pairs_by_panels(rows, panels, part, parts, first_rows, edge, out, t % 2 == 1)
-    end_tiles()
+    edge = edge_rows(panels, out)
+    multiply_columns(part, parts, x, panels, factors, first_rows, edge, out, t % 2 == 1)
 
 
 @phase
@@ -330,7 +226,7 @@ def _finish_part(part, parts, table, t, state_mask, rates, kept, dstate):
     finish_rows(top, bottom, state_mask, rates, kept[top:], dstate)
 
 
-@inlined
+@numba.njit(inline="always")
 def _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds, mask):
     """``mask`` (H,) is a workspace."""
     H, row, before, after = c.shape[1], table[t, 0], table[t, 1], table[t, 2]
@@ -347,7 +243,7 @@ def _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds, mask
         zoneout_row(1, c[before + i], rates, seeds, start, c[after + i])
 
 
-@inlined
+@numba.njit(inline="always")
 def _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da, rates, seeds, kept, mask):
     """``kept`` (2, n, H) gets the gradients of h and c that bypass the cell; ``mask`` (H,) is a workspace."""
     H, row, before, here = c.shape[1], table[t, 0], table[t, 1], table[t, 0] - table[0, 0]

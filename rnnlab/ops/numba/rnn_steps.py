@@ -40,29 +40,29 @@ from rnnlab.ops.numba.chunk_masks import (
     zoneout_backward_row,
     zoneout_row,
 )
-from rnnlab.ops.numba.gemm import rows_by_panels
-from rnnlab.ops.numba.kernel import kernel
 from rnnlab.ops.numba.parallel import share
-from rnnlab.ops.numba.registers import ROWS
+from rnnlab.ops.numba.step_products import edge_rows, factor_rows, multiply_rows, step_kernels
 
 __all__ = ["BACKWARD", "FORWARD"]
 
 _STATES = "T[:,::1], T[:,::1], T[:,::1]"
 _GRADIENTS = "T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]"
-_PANELS = "T[:,:,::1]"
+_PANELS = "W[:,:,::1]"
 _TABLES = "int64[:,::1], int64[::1]"
 _DIVISION = "table (T, F) 0..S; edges (E,) 0..S"
 
 
-@kernel(
+@step_kernels(
     f"{_STATES}, {_PANELS}, {TYPES}, {_TABLES}",
-    arguments=f"gates! (M, H); h! (S, H); saved! (M, H); panels (Q, H, W); {ARGUMENTS}; {_DIVISION}",
+    arguments=f"gates! (M, H); h! (S, H); saved! (M, H); panels (Q, K, C) W; {ARGUMENTS}; {_DIVISION}",
 )
 def _rnn_steps_forward(part, parts, gates, h, saved, panels, state_mask, rates, seeds, table, edges):
     """With zoneout, ``saved`` is h before it."""
-    H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), gates.dtype)
+    H, edge = h.shape[1], edge_rows(panels, h)
     for piece in share(edges.size - 1, part, parts):
-        read = np.empty((read_rows(edges[piece + 1] - edges[piece], state_mask), H), h.dtype)
+        number = edges[piece + 1] - edges[piece]
+        factors = factor_rows(number, panels)
+        read = np.empty((read_rows(number, state_mask), H), h.dtype)
         for t in range(table.shape[0]):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -70,7 +70,7 @@ def _rnn_steps_forward(part, parts, gates, h, saved, panels, state_mask, rates, 
             row, before, after = table[t, 0], table[t, 1], table[t, 2]
             now = gates[row + top : row + bottom]
             x = rows_to_read(h, before, top, bottom, state_mask, read)
-            rows_by_panels(x, panels, 0, 1, now, now.shape[0], edge, now, False)
+            multiply_rows(x, panels, factors, now.shape[0], edge, now)
             for i in range(top, bottom):
                 rnn_row(gates[row + i], h[after + i])
                 if rates[0] > 0:
@@ -78,17 +78,19 @@ def _rnn_steps_forward(part, parts, gates, h, saved, panels, state_mask, rates, 
                     zoneout_row(0, h[before + i], rates, seeds, (row + i) * H, h[after + i])
 
 
-@kernel(
+@step_kernels(
     f"{_GRADIENTS}, {_PANELS}, {TYPES}, {_TABLES}",
     arguments="dh (m, H); dstate! (N, H); gates (M, H); h (S, H); saved (M, H); da! (m, H); "
-    f"panels (Q, H, W); {ARGUMENTS}; {_DIVISION}",
+    f"panels (Q, K, C) W; {ARGUMENTS}; {_DIVISION}",
 )
 def _rnn_steps_backward(
     part, parts, dh, dstate, gates, h, saved, da, panels, state_mask, rates, seeds, table, edges
 ):
-    H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), h.dtype)
+    H, edge = h.shape[1], edge_rows(panels, h)
     for piece in share(edges.size - 1, part, parts):
-        kept = np.empty((kept_rows(edges[piece + 1] - edges[piece], rates), H), h.dtype)
+        number = edges[piece + 1] - edges[piece]
+        factors = factor_rows(number, panels)
+        kept = np.empty((kept_rows(number, rates), H), h.dtype)
         for t in range(table.shape[0] - 1, -1, -1):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -100,22 +102,24 @@ def _rnn_steps_backward(
                 activated = saved[row + i] if rates[0] > 0 else h[after + i]
                 rnn_backward_row(dstate[i], activated, da[here + i])
             da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
-            rows_by_panels(da_now, panels, 0, 1, dnow, 0, edge, dnow, False)
+            multiply_rows(da_now, panels, factors, 0, edge, dnow)
             finish_rows(top, bottom, state_mask, rates, kept, dstate)
 
 
-@kernel(
+@step_kernels(
     f"{_STATES}, {_PANELS}, {_PANELS}, {TYPES}, {_TABLES}",
-    arguments="gates! (M, 3H); h! (S, H); reset_h! (M, H); panels (Q, H, W); candidate_panels (C, H, W); "
+    arguments="gates! (M, 3H); h! (S, H); reset_h! (M, H); panels (Q, K, C) W; candidate_panels (q, k, C) W; "
     f"{ARGUMENTS}; {_DIVISION}",
 )
 def _gru_steps_forward(
     part, parts, gates, h, reset_h, panels, candidate_panels, state_mask, rates, seeds, table, edges
 ):
-    H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), gates.dtype)
+    H, edge = h.shape[1], edge_rows(panels, h)
     mask = np.empty(H, h.dtype)
     for piece in share(edges.size - 1, part, parts):
-        read = np.empty((read_rows(edges[piece + 1] - edges[piece], state_mask), H), h.dtype)
+        number = edges[piece + 1] - edges[piece]
+        factors, candidate_factors = factor_rows(number, panels), factor_rows(number, candidate_panels)
+        read = np.empty((read_rows(number, state_mask), H), h.dtype)
         for t in range(table.shape[0]):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -124,10 +128,10 @@ def _gru_steps_forward(
             now, reset = gates[row + top : row + bottom], reset_h[row + top : row + bottom]
             z_and_r, g = now[:, : 2 * H], now[:, 2 * H :]
             x = rows_to_read(h, before, top, bottom, state_mask, read)
-            rows_by_panels(x, panels, 0, 1, z_and_r, bottom - top, edge, z_and_r, False)
+            multiply_rows(x, panels, factors, bottom - top, edge, z_and_r)
             for i in range(bottom - top):
                 gru_gates_row(now[i], x[i], reset[i])
-            rows_by_panels(reset, candidate_panels, 0, 1, g, bottom - top, edge, g, False)
+            multiply_rows(reset, candidate_panels, candidate_factors, bottom - top, edge, g)
             for i in range(top, bottom):
                 if drops_candidate(rates, seeds):
                     mask_row(rates, seeds, (row + i) * H, mask)
@@ -137,21 +141,22 @@ def _gru_steps_forward(
                 zoneout_row(0, h[before + i], rates, seeds, (row + i) * H, h[after + i])
 
 
-@kernel(
+@step_kernels(
     f"{_GRADIENTS}, {_PANELS}, {_PANELS}, {TYPES}, {_TABLES}",
     arguments="dh (m, H); dstate! (N, H); gates (M, 3H); h (S, H); reset_h (M, H); da! (m, 3H); "
-    f"panels (Q, G, W); candidate_panels (Q, H, W); {ARGUMENTS}; {_DIVISION}",
+    f"panels (Q, K, C) W; candidate_panels (Q, k, C) W; {ARGUMENTS}; {_DIVISION}",
 )
 def _gru_steps_backward(
     part, parts, dh, dstate, gates, h, reset_h, da,
     panels, candidate_panels, state_mask, rates, seeds, table, edges,
 ):  # fmt: skip
-    H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), h.dtype)
+    H, edge = h.shape[1], edge_rows(panels, h)
     mask = np.empty(H, h.dtype)
     for piece in share(edges.size - 1, part, parts):
-        rows = edges[piece + 1] - edges[piece]
-        dreset_h, kept = np.empty((rows, H), h.dtype), np.empty((kept_rows(rows, rates), H), h.dtype)
-        read = np.empty((read_rows(rows, state_mask), H), h.dtype)
+        number = edges[piece + 1] - edges[piece]
+        factors, candidate_factors = factor_rows(number, panels), factor_rows(number, candidate_panels)
+        dreset_h, kept = np.empty((number, H), h.dtype), np.empty((kept_rows(number, rates), H), h.dtype)
+        read = np.empty((read_rows(number, state_mask), H), h.dtype)
         apart = np.empty(read.shape, h.dtype)
         for t in range(table.shape[0] - 1, -1, -1):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
@@ -171,26 +176,28 @@ def _gru_steps_backward(
                     gru_candidate_backward_row(dstate[i], gates[row + i], h[before + i], da[here + i])
             n, da_now, now = bottom - top, da[here + top : here + bottom], gates[row + top : row + bottom]
             dreset = dreset_h[:n]
-            rows_by_panels(da_now[:, 2 * H :], candidate_panels, 0, 1, dreset, 0, edge, dreset, False)
+            multiply_rows(da_now[:, 2 * H :], candidate_panels, candidate_factors, 0, edge, dreset)
             x = rows_to_read(h, before, top, bottom, state_mask, read)
             dread = rows_to_add(dstate, top, bottom, state_mask, apart)
             for i in range(n):
                 gru_gates_backward_row(dreset[i], dread[i], now[i], x[i], da_now[i])
-            rows_by_panels(da_now[:, : 2 * H], panels, 0, 1, dread, n, edge, dread, False)
+            multiply_rows(da_now[:, : 2 * H], panels, factors, n, edge, dread)
             finish_carried_rows(top, bottom, state_mask, rates, kept, dread, dstate)
 
 
-@kernel(
+@step_kernels(
     f"{_STATES}, {_PANELS}, {TYPES}, {_TABLES}",
-    arguments=f"gates! (M, 2H); h! (S, H); saved! (M, Z); panels (Q, H, W); {ARGUMENTS}; {_DIVISION}",
+    arguments=f"gates! (M, 2H); h! (S, H); saved! (M, Z); panels (Q, K, C) W; {ARGUMENTS}; {_DIVISION}",
 )
 def _simplified_gru_steps_forward(
     part, parts, gates, h, saved, panels, state_mask, rates, seeds, table, edges
 ):
-    H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), gates.dtype)
+    H, edge = h.shape[1], edge_rows(panels, h)
     mask = np.empty(H, h.dtype)
     for piece in share(edges.size - 1, part, parts):
-        read = np.empty((read_rows(edges[piece + 1] - edges[piece], state_mask), H), h.dtype)
+        number = edges[piece + 1] - edges[piece]
+        factors = factor_rows(number, panels)
+        read = np.empty((read_rows(number, state_mask), H), h.dtype)
         for t in range(table.shape[0]):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -198,7 +205,7 @@ def _simplified_gru_steps_forward(
             row, before, after = table[t, 0], table[t, 1], table[t, 2]
             now = gates[row + top : row + bottom]
             x = rows_to_read(h, before, top, bottom, state_mask, read)
-            rows_by_panels(x, panels, 0, 1, now, now.shape[0], edge, now, False)
+            multiply_rows(x, panels, factors, now.shape[0], edge, now)
             for i in range(top, bottom):
                 if drops_candidate(rates, seeds):
                     mask_row(rates, seeds, (row + i) * H, mask)
@@ -208,20 +215,21 @@ def _simplified_gru_steps_forward(
                 zoneout_row(0, h[before + i], rates, seeds, (row + i) * H, h[after + i])
 
 
-@kernel(
+@step_kernels(
     f"{_GRADIENTS}, {_PANELS}, {TYPES}, {_TABLES}",
     arguments="dh (m, H); dstate! (N, H); gates (M, 2H); h (S, H); saved (M, Z); da! (m, 2H); "
-    f"panels (Q, G, W); {ARGUMENTS}; {_DIVISION}",
+    f"panels (Q, K, C) W; {ARGUMENTS}; {_DIVISION}",
 )
 def _simplified_gru_steps_backward(
     part, parts, dh, dstate, gates, h, saved, da, panels, state_mask, rates, seeds, table, edges
 ):
-    H, edge = h.shape[1], np.empty((ROWS, panels.shape[2]), h.dtype)
+    H, edge = h.shape[1], edge_rows(panels, h)
     mask = np.empty(H, h.dtype)
     for piece in share(edges.size - 1, part, parts):
-        rows = edges[piece + 1] - edges[piece]
-        kept = np.empty((kept_rows(rows, rates), H), h.dtype)
-        apart = np.empty((read_rows(rows, state_mask), H), h.dtype)
+        number = edges[piece + 1] - edges[piece]
+        factors = factor_rows(number, panels)
+        kept = np.empty((kept_rows(number, rates), H), h.dtype)
+        apart = np.empty((read_rows(number, state_mask), H), h.dtype)
         for t in range(table.shape[0] - 1, -1, -1):
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
@@ -240,18 +248,18 @@ def _simplified_gru_steps_backward(
                     simplified_gru_backward_row(dstate[i], gates[row + i], h[before + i], da[here + i])
             da_now = da[here + top : here + bottom]
             dread = rows_to_add(dstate, top, bottom, state_mask, apart)
-            rows_by_panels(da_now, panels, 0, 1, dread, bottom - top, edge, dread, False)
+            multiply_rows(da_now, panels, factors, bottom - top, edge, dread)
             finish_carried_rows(top, bottom, state_mask, rates, kept, dread, dstate)
 
 
-# by cell, then by whether the sequences are divided, and whether factors are rounded
+# by cell, then by whether the sequences are divided
 FORWARD = {
-    "rnn": {(True, False): _rnn_steps_forward},
-    "gru": {(True, False): _gru_steps_forward},
-    "simplified_gru": {(True, False): _simplified_gru_steps_forward},
+    "rnn": {True: _rnn_steps_forward},
+    "gru": {True: _gru_steps_forward},
+    "simplified_gru": {True: _simplified_gru_steps_forward},
 }
 BACKWARD = {
-    "rnn": {(True, False): _rnn_steps_backward},
-    "gru": {(True, False): _gru_steps_backward},
-    "simplified_gru": {(True, False): _simplified_gru_steps_backward},
+    "rnn": {True: _rnn_steps_backward},
+    "gru": {True: _gru_steps_backward},
+    "simplified_gru": {True: _simplified_gru_steps_backward},
 }

@@ -15,6 +15,7 @@ from rnnlab.ops.numba.chunk_masks import mask_arguments
 from rnnlab.ops.numba.gemm import Panels
 from rnnlab.ops.numba.kernel import Kernel, RefusedError, shared_by
 from rnnlab.ops.numba.products import NARROW
+from rnnlab.ops.numba.step_products import StepKernels
 from rnnlab.ops.step_masks import ChunkMasks
 from rnnlab.ops.steps import StepInputs, Steps, check_steps
 from rnnlab.types import Array, State
@@ -88,7 +89,7 @@ class _Plan(NamedTuple):
 
 def _plan(
     function: str,
-    kernels: Mapping[tuple[bool, bool], Kernel],
+    kernels: Mapping[bool, StepKernels],
     weights: Sequence[Any],
     shapes: Sequence[tuple[int, int]],
     dtype: np.dtype,
@@ -99,8 +100,11 @@ def _plan(
     if panels is None:
         return None
     parts, by_sequences = shared(panels, steps)
-    kernel = kernels.get((by_sequences, isinstance(panels[0], RoundedPanels)))
-    return None if kernel is None else _Plan(kernel, panels, parts, by_sequences)
+    if by_sequences not in kernels:
+        return None
+    exact, rounded = kernels[by_sequences]
+    kernel = rounded if isinstance(panels[0], RoundedPanels) else exact
+    return _Plan(kernel, panels, parts, by_sequences)
 
 
 def number_of(steps: Steps) -> int:
@@ -159,9 +163,7 @@ def _run(
     masks: ChunkMasks | None,
 ) -> bool:
     """Run all steps; false if the arrays have a layout that the kernel does not accept."""
-    table, own, first = steps.table, [weight.panels for weight in plan.weights], plan.weights[0]
-    if isinstance(first, RoundedPanels):
-        own.append(first.scratch(int(table[0, 3]), plan.parts if plan.by_sequences else 1))
+    table, own = steps.table, [weight.panels for weight in plan.weights]
     division = (table, edges(table[:, 3], plan.parts)) if plan.by_sequences else (table,)
     try:
         plan.kernel.run(plan.parts, *arrays, *own, *mask_arguments(masks, h), *division)

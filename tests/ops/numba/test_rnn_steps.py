@@ -10,12 +10,13 @@ pytest.importorskip("threadpoolctl")
 
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
-from rnnlab.ops.numba import kernel
+from rnnlab.ops.numba import bfloat16, kernel
 from rnnlab.ops.numba.kernel import always_parallel
 
 from ..cases import TOLERANCE
 from ..chunk_cases import RAGGED, Chunk, regularisations
-from .compare import every_dtype
+from .compare import assert_same_at_once_in_bfloat16, every_dtype
+from .test_bfloat16 import run as run_without
 
 every_cell = pytest.mark.parametrize("cell", ["rnn", "gru", "simplified_gru"])
 
@@ -62,3 +63,28 @@ def test_masks(drawn, dtype, cell, threads, rng):
         for name, array in found.items():
             atol, what = 20 * np.finfo(dtype).eps, f"{options} {name}"
             np.testing.assert_allclose(array, expected[name], rtol=0, atol=atol, err_msg=what)
+
+
+@pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())
+@every_cell
+@pytest.mark.parametrize("regularised", [False, True], ids=["", "masks"])
+@pytest.mark.parametrize("units", [7, 32, 40, 130])
+@pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
+def test_at_once_in_bfloat16(alive, units, regularised, cell, threads, rng):
+    options = regularisations(cell)[-1] if regularised else None
+    chunk = Chunk(cell, alive, units, np.float32, rng, earlier=len(alive) // 3, regularisation=options)
+    assert_same_at_once_in_bfloat16(chunk, threads)
+
+
+@pytest.mark.skipif(bool(bfloat16.missing()) or not bfloat16.AMX, reason="the other tests are without AMX")
+def test_steps_in_bfloat16_without_amx():
+    run_without(
+        "import numpy as np\n"
+        "from tests.ops.numba import test_rnn_steps as tests\n"
+        "assert not tests.bfloat16.AMX\n"
+        "rng = np.random.default_rng(0)\n"
+        "for context in (tests.nullcontext, tests.always_parallel):\n"
+        "    for cell in ('rnn', 'gru', 'simplified_gru'):\n"
+        "        tests.test_at_once_in_bfloat16((45, 45, 33, 7, 1), 40, False, cell, context, rng)",
+        "amx",
+    )
