@@ -20,9 +20,10 @@ def scores(rng, *shape):
     return rng.standard_normal(shape) * 3, rng.integers(shape[-1], size=shape[:-1])
 
 
-def test_the_divisor_of_rows(rng):
-    x, y = scores(rng, 6, V)
-    (loss, dx), (half_loss, half_dx) = softmax_loss(x, y), softmax_loss(x, y, divisor=12)
+@pytest.mark.parametrize("M", [1, 6])
+def test_the_divisor_of_rows(M, rng):
+    x, y = scores(rng, M, V)
+    (loss, dx), (half_loss, half_dx) = softmax_loss(x, y), softmax_loss(x, y, divisor=2 * M)
     assert half_loss == pytest.approx(loss / 2)
     np.testing.assert_allclose(half_dx, dx / 2, rtol=1e-12)
 
