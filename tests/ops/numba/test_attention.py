@@ -56,6 +56,8 @@ def test_what_is_not_finite_shows_and_rows_outside_the_slots_are_not_read(name, 
     unread = np.setdiff1d(np.arange(len(arguments["keys"])), arguments["slots"])
     for key in ("keys", "memory"):
         arguments[key][unread] = bad
+    if "dscores" in arguments:
+        arguments["dscores"][arguments["slots"] < 0] = bad
     with np.errstate(all="raise"):
         expected = run(numpy_ops, name, arguments)
     assert all(np.isfinite(array).all() for key, array in expected.items() if key not in ("keys", "memory"))

@@ -19,9 +19,28 @@ from ..attention_cases import (
 
 @every_name
 @every_shape
-def test_the_equations(name, shape, rng):
-    arguments = arguments_of(name, shape, rng)
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_equations(name, shape, masked, rng):
+    arguments = arguments_of(name, shape, rng, masked=masked)
     assert_same(run(ops, name, arguments), plain(name, arguments), np.float64)
+
+
+@every_name
+def test_a_memory_without_rows(name, rng):
+    arguments = arguments_of(name, (2, 3, 4, 5), rng)
+    arguments["slots"][...] = -1
+    for key in {"keys", "memory", "dkeys", "dmemory"} & arguments.keys():
+        arguments[key] = arguments[key][:0]
+    assert_same(run(ops, name, arguments), plain(name, arguments), np.float64)
+
+
+@pytest.mark.parametrize("name", ["additive_attention_forward", "dot_attention_forward"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_large_scores(name, masked, rng):
+    arguments = arguments_of(name, (4, 6, 8, 5), rng, masked=masked)
+    arguments["v" if "v" in arguments else "query"] *= 1e4
+    weights = run(ops, name, arguments)["weights"]
+    np.testing.assert_allclose(weights.sum(axis=1), (arguments["slots"] >= 0).any(axis=1))
 
 
 @every_name
@@ -44,6 +63,8 @@ def test_rows_outside_the_slots_are_not_read(name, bad, dtype, rng):
     unread = np.setdiff1d(np.arange(len(arguments["keys"])), arguments["slots"])
     for key in ("keys", "memory"):
         arguments[key][unread] = bad
+    if "dscores" in arguments:
+        arguments["dscores"][arguments["slots"] < 0] = bad
     with np.errstate(all="raise", invalid="ignore"):  # a BLAS may compute with what is left in its buffers
         found = run(ops, name, arguments)
     assert all(np.isfinite(array).all() for key, array in found.items() if key not in ("keys", "memory"))
@@ -52,6 +73,7 @@ def test_rows_outside_the_slots_are_not_read(name, bad, dtype, rng):
     with np.errstate(invalid="ignore"):  # whether a product of NaN warns depends on the BLAS
         found = run(ops, name, arguments)
     assert np.isnan(found.get("context", found.get("dquery"))).any()
+    assert not found.get("dscores", found["weights"])[arguments["slots"] < 0].any()
 
 
 @pytest.mark.parametrize("name", ["additive_attention_forward", "dot_attention_forward"])
