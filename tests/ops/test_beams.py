@@ -62,6 +62,7 @@ def test_two_sentences_of_one_beam(ops):
     assert (found.slots[0, 0], found.lengths[0, 0], found.counts[0]) == (0, 1, 1)
     assert step.status[0] == GOING  # log(0.35) / 3 is better than log(0.25) / 2
     assert step.largest[0] == pytest.approx(np.log(0.7))
+    assert np.isneginf(found.open_totals).all()
 
 
 def test_a_beam_is_over_when_no_sentence_can_improve(ops):
@@ -74,7 +75,7 @@ def test_a_beam_is_over_when_no_sentence_can_improve(ops):
 
 def test_a_penalty_changes_the_choice_alone(ops):
     log_probs = np.log([[[0.1, 0.5, 0.4]]])
-    step, found, _ = step_of(ops, [[0.0]], log_probs, 1, penalty=[[0.0, 1.0, 0.0]])
+    step, found, _ = step_of(ops, [[0.0]], log_probs, 1, penalty=[[0.0, 1.0, 0.25]])
     assert step.words[0, 0] == 2
     assert np.exp(step.totals[0, 0]) == pytest.approx(0.4)
     assert found.counts[0] == 0
@@ -101,14 +102,20 @@ def test_numbers_that_are_no_log_probabilities(number, largest, last, ops):
 
 
 @pytest.mark.parametrize("slots", [1, 2, 9])
-def test_a_beam_that_is_wider_than_the_vocabulary(slots, ops, rng):
+@pytest.mark.parametrize("penalty", [None, np.zeros((1, 4))], ids=["no penalty", "penalty"])
+def test_a_beam_that_is_wider_than_the_vocabulary(penalty, slots, ops, rng):
     """All continuations, best first, then empty entries."""
-    V, K = 4, 9
+    V, K, end = 4, 9, 2
     log_probs = np.log(rng.dirichlet(np.ones(V), size=(1, slots)))
-    step, _, _ = step_of(ops, np.zeros((1, slots)), log_probs, K)
-    expected = np.sort(log_probs[0, :, 1:].ravel())[::-1][:K]
+    step, found, _ = step_of(ops, np.zeros((1, slots)), log_probs, K, penalty=penalty, end_token=end)
+    expected = np.sort(np.delete(log_probs[0], end, axis=1).ravel())[::-1][:K]
     np.testing.assert_array_equal(step.totals[0, : len(expected)], expected)
     assert np.isneginf(step.totals[0, len(expected) :]).all()
+    assert not step.words[0, len(expected) :].any()
+    best = set(np.sort(log_probs.ravel())[::-1][:K])
+    ends = [number for number in np.sort(log_probs[0, :, end])[::-1] if number in best]
+    np.testing.assert_array_equal(found.totals[0], ends + [NONE] * (K - len(ends)))
+    assert found.counts[0] == len(ends)
 
 
 def test_the_last_step_ends_all_sentences(ops):
@@ -127,6 +134,18 @@ def test_a_beam_without_continuation_is_cut_off(ops):
     assert step.status[0] == OVER
     np.testing.assert_array_equal(found.open_totals, [[-2.0, -3.0]])
     assert found.open_lengths[0] == 7
+
+
+def test_a_beam_that_is_over_stays_over(ops):
+    """Its log-probabilities are not judged."""
+    before, found, pointers = start(ops, [[-1.0], [-1.0]], 1)
+    before = before._replace(status=ops.asarray(np.array([OVER, GOING])))
+    log_probs = ops.asarray(np.array([[5.0, 5.0, 5.0], [-3.0, -2.0, -1.0]]))
+    step = ops.beam_step(log_probs, before, found, pointers, rules(norm=1.0, largest_norm=1.0, n_best=1))
+    np.testing.assert_array_equal(ops.asnumpy(step.status), [OVER, GOING])
+    np.testing.assert_array_equal(ops.asnumpy(step.totals), [[NONE], [-2.0]])
+    for array in (found.counts, found.open_lengths):
+        assert not ops.asnumpy(array).any()
 
 
 def test_finished_sentences_are_merged(ops):

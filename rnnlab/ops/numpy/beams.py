@@ -139,7 +139,7 @@ def _last(totals: Array, log_probs: Array, K: int, end_token: int) -> tuple[Arra
     slots = np.broadcast_to(np.arange(S), (b, S))
     nothing = np.zeros((b, K), np.int64)
     ends = totals + values, slots
-    return values.max(axis=1), ends, np.full((b, K), -np.inf), nothing, nothing.copy()
+    return values.max(axis=1), ends, np.full((b, K), -np.inf), nothing, nothing
 
 
 def _finish(found: Found, beams: Array, ends: Ends, rules: BeamRules) -> None:
