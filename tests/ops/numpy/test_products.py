@@ -15,8 +15,10 @@ def normal(rng, *shapes):
 
 
 def test_affine(rng):
-    x, w, b = normal(rng, (3, 4), (4, 5), (5,))
+    x, w, b, out = normal(rng, (3, 4), (4, 5), (5,), (3, 5))
     assert_close(ops.affine(x, w, b), x @ w + b)
+    ops.affine_into(x, ops.prepacked(w), b, out)
+    assert_close(out, x @ w + b)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
