@@ -1,4 +1,4 @@
-"""Update rules on NumPy by hand; tests/training/test_update_rule.py compares them with PyTorch."""
+"""Update rules on NumPy by hand; tests/training/test_optim.py compares them with PyTorch."""
 
 import numpy as np
 import pytest
@@ -32,6 +32,41 @@ def test_adam_by_hand():
         decayed, DW, m, v, step=1, learning_rate=0.1, beta1=0.9, beta2=0.99, epsilon=0.0, weight_decay=0.5
     )
     np.testing.assert_allclose(decayed, W * 0.95 - 0.1 * np.sign(DW))
+
+
+def test_a_later_step_of_adam_by_hand():
+    """The corrections of the bias, the scale of the gradient, and an epsilon that is large enough to see."""
+    w, m, v = W.copy(), np.array([1.0, 0.0, -1.0]), np.array([1.0, 2.0, 3.0])
+    next_m, next_v = 0.9 * m + 0.1 * (2 * DW), 0.99 * v + 0.01 * (2 * DW) ** 2
+    options = {"learning_rate": 0.1, "beta1": 0.9, "beta2": 0.99, "epsilon": 0.5, "scale": 2.0}
+    ops.adam(w, DW, m, v, step=3, **options)
+    np.testing.assert_allclose(m, next_m)
+    np.testing.assert_allclose(v, next_v)
+    m_hat, v_hat = next_m / (1 - 0.9**3), next_v / (1 - 0.99**3)
+    np.testing.assert_allclose(w, W - 0.1 * m_hat / (np.sqrt(v_hat) + 0.5))
+
+
+def test_rmsprop_adagrad_and_adadelta_by_hand():
+    g, start = 2 * DW, np.array([1.0, 2.0, 3.0])
+    options = {"learning_rate": 0.1, "epsilon": 0.5, "scale": 2.0}
+    mean = 0.9 * start + 0.1 * g**2
+
+    w, cache = W.copy(), start.copy()
+    ops.rmsprop(w, DW, cache, decay_rate=0.9, **options)
+    np.testing.assert_allclose(cache, mean)
+    np.testing.assert_allclose(w, W - 0.1 * g / (np.sqrt(mean) + 0.5))
+
+    w, cache = W.copy(), start.copy()
+    ops.adagrad(w, DW, cache, **options)
+    np.testing.assert_allclose(cache, start + g**2)
+    np.testing.assert_allclose(w, W - 0.1 * g / (np.sqrt(start + g**2) + 0.5))
+
+    w, cache, delta_cache = W.copy(), start.copy(), start[::-1].copy()
+    ops.adadelta(w, DW, cache, delta_cache, decay_rate=0.9, **options)
+    delta = np.sqrt((start[::-1] + 0.5) / (mean + 0.5)) * g
+    np.testing.assert_allclose(cache, mean)
+    np.testing.assert_allclose(delta_cache, 0.9 * start[::-1] + 0.1 * delta**2)
+    np.testing.assert_allclose(w, W - 0.1 * delta)
 
 
 @pytest.mark.parametrize("name", RULES)
