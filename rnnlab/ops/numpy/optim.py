@@ -171,7 +171,7 @@ def move_towards(x: Array, target: Array, *, rate: float) -> None:
 
 @checked
 def sum_of_squares(x: Array) -> Any:
-    size = max(1, _BLOCK_BYTES // x.itemsize)
+    size = _BLOCK_BYTES // x.itemsize
     blocks = (x[start : start + size] for start in range(0, x.size, size))
     # Each product has the dtype of x, but their sum is float64, so that a long sum keeps its precision.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -180,8 +180,7 @@ def sum_of_squares(x: Array) -> Any:
 
 def first_non_finite(x: Array) -> int | None:
     finite = np.isfinite(x)
-    index = int(finite.argmin()) if x.size else 0
-    return None if finite.all() else index
+    return None if finite.all() else int(finite.argmin())
 
 
 @checked
