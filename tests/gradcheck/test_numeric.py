@@ -98,6 +98,8 @@ def test_numerical_gradient_prints_each_index(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(") ")[0] for line in lines] == ["(0, 0", "(0, 1"]
     assert [float(line.split(") ")[1]) for line in lines] == pytest.approx([1, 1])
+    eval_numerical_gradient(lambda x: float(x.sum()), np.zeros((1, 2)), verbose=False)
+    assert not capsys.readouterr().out
 
 
 def test_numerical_gradient_array(rng):
@@ -105,6 +107,7 @@ def test_numerical_gradient_array(rng):
     kept = x.copy()
     grad = eval_numerical_gradient_array(lambda x: np.exp(x) @ A, x, df)
     np.testing.assert_allclose(grad, np.exp(x) * (df @ A.T), rtol=1e-7)
+    np.testing.assert_allclose(eval_numerical_gradient_array(np.exp, x, 2.0), 2 * np.exp(x), rtol=1e-7)
     np.testing.assert_array_equal(x, kept)
 
 
@@ -164,6 +167,8 @@ def test_sparse_check_prints_each_number(capsys, rng):
     assert len(others) == 8
     assert re.fullmatch(r"numerical: (\S+) analytic: \1, relative error: \S+e-\d+", first)
     assert first != second
+    grad_check_sparse(cubes, x, 3 * x**2, verbose=False)
+    assert not capsys.readouterr().out
 
 
 def test_sparse_check_draws_from_the_seed(capsys, rng):
