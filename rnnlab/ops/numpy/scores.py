@@ -56,16 +56,16 @@ def top(scores: Array, count: int) -> tuple[Array, Array]:
 
 @checked
 def draw(scores: Array, uniform: Array, temperature: float = 1.0) -> Array:
-    most = scores.max(axis=1, keepdims=True, initial=-np.inf)
+    most = scores.max(axis=1, keepdims=True)
     with np.errstate(over="ignore"):
         probs = scores - np.where(most > -np.inf, most, 0)
         probs /= max(temperature, np.finfo(scores.dtype).tiny)
     np.exp(probs, out=probs)
     sums = np.cumsum(probs, axis=1, dtype=np.float64)
-    total = sums[:, -1] if sums.size else np.zeros(len(sums))
+    total = sums[:, -1]
     point = np.minimum(uniform * total, np.nextafter(total, 0))  # rounding must not reach the total
     columns = (sums <= point[:, None]).sum(axis=1)
-    columns[most[:, 0] == -np.inf] = max(scores.shape[1] - 1, 0)
+    columns[most[:, 0] == -np.inf] = scores.shape[1] - 1
     unknown = np.isnan(most[:, 0])
     columns[unknown] = np.isnan(scores[unknown]).argmax(axis=1)
     return columns
