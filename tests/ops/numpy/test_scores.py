@@ -77,7 +77,7 @@ def test_draws_by_hand():
     scores, nothing = np.log([[0.2, 0.5, 0.3]]), -np.inf
     for uniform, column in ((0.0, 0), (0.19, 0), (0.21, 1), (0.69, 1), (0.71, 2), (1 - 1e-16, 2)):
         assert ops.draw(scores, np.array([uniform])) == [column]
-        assert ops.draw(scores + 7, np.array([uniform])) == [column]
+        assert ops.draw(scores + 1e4, np.array([uniform])) == [column]
     squares = np.array([0.04, 0.25, 0.09]) / 0.38
     for uniform, column in ((squares[0] + 0.01, 1), (1 - squares[2] - 0.01, 1), (1 - squares[2] + 0.01, 2)):
         assert ops.draw(scores, np.array([uniform]), 0.5) == [column]
@@ -85,6 +85,13 @@ def test_draws_by_hand():
     for uniform in (0.0, 0.5, 1 - 1e-16):
         np.testing.assert_array_equal(ops.draw(rare, np.full(3, uniform)), [1, 2, 1])
     assert ops.draw(np.zeros((0, 3)), np.zeros(0)).shape == (0,)
+
+
+def test_draws_of_many_rare_columns():
+    """Each adds less to the sum of probabilities than float32 can hold."""
+    scores = np.full((1, 10_001), np.log(5e-8), np.float32)
+    scores[0, 0] = 0
+    assert ops.draw(scores, np.array([0.9999])) == pytest.approx(8000, abs=5)
 
 
 def test_top_of_ties_nan_and_few_columns():
