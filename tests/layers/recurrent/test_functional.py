@@ -298,6 +298,9 @@ def test_regularisation_that_step_functions_cannot_have():
     with pytest.raises(ValueError, match="zoneout_c is 0.1, but cell 'Leaky' has no cell state"):
         Regularisation(zoneout_c=0.1).check("f", Leaky())
     Regularisation(zoneout_h=0.1, weight_dropout=0.1).check("f", Leaky())
+    with pytest.raises(ValueError, match="weight_dropout is 0.1, but cell 'Unnamed' has no Wh"):
+        Regularisation(weight_dropout=0.1).check("f", Unnamed())
+    Regularisation(recurrent_dropout=0.1).check("f", Unnamed())
 
 
 # ---------------------------------------------------------------- from a recipe to captions
