@@ -110,16 +110,19 @@ def test_a_temporal_input_has_three_axes(rng):
 def test_wrong_gradients(name, rng):
     forward, backward = LAYERS[name]
     out, cache = forward(**inputs(rng, 3, 4, 5, D=20 if name == "affine" else 5))
-    with pytest.raises(ValueError, match=f"{name}_backward: dout has shape "):
-        backward(out[1:], cache)
+    for dout in (out[1:], out[..., 1:]):
+        with pytest.raises(ValueError, match=f"{name}_backward: dout has shape "):
+            backward(dout, cache)
     with pytest.raises(TypeError, match="affine_backward: dout has dtype float32, expected float64 as x"):
         backward(out.astype(np.float32), cache)
 
 
 @every_affine
-def test_a_list_is_named(name, rng):
-    with pytest.raises(TypeError, match=f"^{name}_forward: b is a list, expected a NumPy or CuPy array"):
-        LAYERS[name][0](**inputs(rng, 3, 4, 5) | {"b": [0.0]})
+@pytest.mark.parametrize("argument", ["x", "w", "b"])
+def test_a_list_is_named(argument, name, rng):
+    message = f"^{name}_forward: {argument} is a list, expected a NumPy or CuPy array"
+    with pytest.raises(TypeError, match=message):
+        LAYERS[name][0](**inputs(rng, 3, 4, 5) | {argument: [0.0]})
 
 
 @every_affine

@@ -29,6 +29,13 @@ def test_the_gradient_of_a_row_is_summed_over_its_places(rng):
     np.testing.assert_allclose(dW, expected, rtol=1e-12)
 
 
+def test_the_gradient_is_added_into_an_array_that_is_given(rng):
+    out, cache = word_embedding_forward(np.array([[1, 4], [1, 0]]), rng.standard_normal((5, 3)))
+    expected, into = word_embedding_backward(out, cache), np.ones((5, 3))
+    assert word_embedding_backward(out, cache, into=into) is into
+    np.testing.assert_allclose(into, 1 + expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("shape", [(2, 3), (1, 1), (4,), (2, 2, 2), (0, 3), (2, 0)])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint16])
 def test_gradients(shape, dtype, rng):
