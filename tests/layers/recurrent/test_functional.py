@@ -263,12 +263,15 @@ def test_what_does_not_fit_is_refused(cell, message, rng):
         forward_and_backward()
 
 
-def test_parameters_of_other_shapes(rng):
+def test_parameters_that_do_not_fit(rng):
     x, state = batch(rng)
     params = parameters(rng, PeepholeLSTM()) | {"W_peephole": np.zeros((2, H))}
     with pytest.raises(
         ValueError, match=r"recurrent_forward: W_peephole has shape \(2, 6\), expected \(3, 6\)"
     ):
+        recurrent_forward(x, state, params, cell=PeepholeLSTM())
+    params["W_peephole"] = np.zeros((3, H), np.float32)
+    with pytest.raises(TypeError, match="W_peephole has dtype float32, expected float64 as the state"):
         recurrent_forward(x, state, params, cell=PeepholeLSTM())
     del params["W_peephole"]
     with pytest.raises(ValueError, match="recurrent_forward: params has no W_peephole"):
