@@ -32,6 +32,8 @@ def test_a_sequence_of_steps(alive, data):
     part = slice(*(data.draw(st.none() | st.integers(-7, 7)) for _ in range(2)))
     assert isinstance(steps[part], Steps)
     assert list(steps[part]) == expected[part]
+    rows = [each for each, _, _ in expected[part]]
+    assert steps[part].rows == (slice(rows[0].start, rows[-1].stop) if rows else slice(0, 0))
 
 
 @pytest.mark.parametrize("alive", [[2, 3], [4], [2, 0], [-1], [[1]], [1.0], ["a"]], ids=str)
