@@ -81,6 +81,39 @@ def test_an_error_that_rounding_explains_is_not_shown(monkeypatch):
     assert gradcheck._check(0, tolerance=1e-7, seed=0, device="cpu", cell=None).worst == "Wq"
 
 
+class Gradients(dict):
+    """By name, and flat."""
+
+
+class Anywhere:
+    """A model of one parameter, whose loss and gradient on a device are off by these factors."""
+
+    def __init__(self, loss=1.0, gradient=1.0):
+        self.factors, self.device = (loss, gradient), "cpu"
+
+    def to(self, device):
+        self.device = device
+        return self
+
+    def loss(self, x, *, rng):
+        loss, gradient = self.factors if self.device == "gpu" else (1.0, 1.0)
+        kept = rng.random(x.shape) < 0.5  # as with dropout
+        grads = Gradients(w=gradient * x * kept)
+        grads.flat = grads["w"]
+        return loss * float(np.sum(x * kept)), grads
+
+
+@pytest.mark.parametrize(
+    ("factors", "wrong"),
+    [({}, []), ({"loss": 1.01}, ["the loss"]), ({"loss": -1.0}, ["the loss"]), ({"gradient": 1.01}, ["w"])],
+)
+def test_a_model_on_a_device_has_the_loss_and_the_gradients_of_the_cpu(factors, wrong, monkeypatch, rng):
+    case = "model", Anywhere(**factors), (rng.standard_normal(100),)
+    monkeypatch.setattr(gradcheck, "_cases", lambda seed, cell: [case])
+    row = gradcheck._check(0, tolerance=1e-7, seed=0, device="gpu", cell=None)
+    assert (row.wrong, row.passed) == (wrong, not wrong)
+
+
 def test_one_process_alone_says_that_kernels_are_compiled(monkeypatch):
     monkeypatch.setattr(gradcheck.signal, "signal", lambda *_: None)
     monkeypatch.setenv(ANNOUNCED, "")

@@ -176,6 +176,15 @@ def test_a_cache_on_a_device(simulated):
 
 def test_one_cache_for_several_threads(inputs):
     assert check_threads(forward, backward, inputs, np.ones(3)) == []
+    assert check_threads(forward, lambda dout, cache: dout.copy(), inputs, (np.ones(3),)) == []
+
+
+def test_gradients_that_are_added_to_an_array_of_all_calls(inputs):
+    def careless(dout, cache):
+        cache.x[...] += dout
+        return cache.x
+
+    assert check_threads(forward, careless, inputs, np.ones(3), num_threads=1) == ["gradient"]
 
 
 def test_threads_that_share_a_workspace(inputs):
@@ -208,3 +217,12 @@ def test_arrays_in_queues_and_arrays_of_objects_are_found():
     objects[0] = second
     found = [array for _, array in arrays_in((deque([first]), objects))]
     assert [array is expected for array, expected in zip(found, (first, second), strict=True)] == [True, True]
+
+
+def test_arrays_in_the_defaults_of_a_function_are_found():
+    first, second = np.zeros(2), np.ones(2)
+
+    def function(x=first, *, y=second):
+        return x + y
+
+    assert [path for path, _ in arrays_in(function)] == ["__defaults__[0]", "__kwdefaults__['y']"]
