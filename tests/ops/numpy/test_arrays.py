@@ -24,6 +24,14 @@ def test_rows_are_taken_and_put(rng):
     np.testing.assert_array_equal(back[[1, 3]], 0)
 
 
+def test_no_rows_are_taken_and_put():
+    x, rows, out = np.ones((5, 3)), np.zeros(0, int), np.empty((0, 3))
+    for _ in range(2):  # the second call has the shapes that the first one has checked
+        ops.take(x, rows, out)
+        ops.put(out, rows, x)
+    np.testing.assert_array_equal(x, 1)
+
+
 def test_concatenate():
     halves = [np.zeros((2, 1)), np.ones((2, 3))]
     assert ops.concatenate(halves, axis=1).shape == (2, 4)
