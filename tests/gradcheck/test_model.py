@@ -40,10 +40,17 @@ def test_model_with_right_gradients(seed, rng):
     np.testing.assert_array_equal(model.params.flat, kept)
 
 
+@pytest.mark.parametrize("wrong", ["a", "b"])
 @pytest.mark.parametrize("factor", [1.01, -1, 0, np.nan])
-def test_model_with_a_wrong_gradient(factor, rng):
-    rows = check_model(Exponential(wrong="a", factor=factor), (rng.standard_normal((2, 3)),), verbose=False)
-    assert [row.passed for row in rows] == [False, True, True]
+def test_model_with_a_wrong_gradient(factor, wrong, rng):
+    model = Exponential(wrong=wrong, factor=factor)
+    rows = check_model(model, (rng.standard_normal((2, 3)),), verbose=False)
+    assert [row.passed for row in rows] == [wrong != "a", wrong != "b", True]
+
+
+def test_differences_have_the_step(rng):
+    rows = check_model(Exponential(), (rng.standard_normal((2, 3)),), h=0.1, verbose=False)
+    assert [row.passed for row in rows] == [False, True, True]  # the loss is linear in b
 
 
 def test_tolerance_decides(rng):
