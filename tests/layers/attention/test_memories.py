@@ -11,7 +11,7 @@ from rnnlab.layers import (
 from rnnlab.layers.attention.memories import attend, attend_backward
 from rnnlab.layers.attention.scores import SourceRows
 
-N, H, A, G = 3, 4, 2, 5
+N, H, A, G = 3, 4, 7, 5
 SIZES = [(3, 2), (2, 4)]  # slots and numbers of each memory
 
 
