@@ -1,6 +1,9 @@
 """Steps of decoding: the same as the sequence, for hypotheses in any order."""
 
+import re
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
 from rnnlab.decoding.search import select
@@ -97,3 +100,13 @@ def test_copies_of_a_row_attend_once(rng, monkeypatch):
         for name, each in weights.items():
             np.testing.assert_allclose(outs[2][name][k], each[0], rtol=1e-12)
     assert copied[4].states.shape[0] >= 2
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (2, 2)])
+def test_inputs_of_another_shape(shape, rng):
+    b = batch(rng, "gru")
+    a = b.arrays
+    state = attentive_start((a["h0"],), a["memory"], {n: a[n] for n in b.param_names}, **b.options)
+    message = f"attentive_step: x has shape {shape}, expected (N, D) = (3, 2)"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        attentive_step(np.ones(shape), state)
