@@ -63,7 +63,6 @@ def test_every_gradient(outside, pattern, count):
     assert len(rows) == count
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "regularisation",
