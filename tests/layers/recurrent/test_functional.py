@@ -15,6 +15,7 @@ from rnnlab.gradcheck import run as gradcheck
 from rnnlab.gradcheck.recurrent_cases import check_cell
 from rnnlab.layers import Cell, Regularisation, recurrent_backward, recurrent_forward
 from rnnlab.layers.recurrent import cell as cells
+from rnnlab.layers.recurrent import packing
 from rnnlab.models import CaptioningRNN
 from rnnlab.training import load_model
 
@@ -100,6 +101,18 @@ def test_without_peepholes_it_is_the_lstm(regularisation, seed, dtype, rng):
     for found, expected in zip(*results, strict=True):
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
         assert found.dtype == dtype
+
+
+def test_the_gradients_of_several_chunks_are_counted_once(rng, monkeypatch):
+    x, state = batch(rng)
+    params, results = parameters(rng, PeepholeLSTM()), []
+    monkeypatch.setattr(packing, "_CHUNK_NUMBERS", 1)
+    for rows in (1, 1000):
+        monkeypatch.setattr(packing, "_CHUNK_ROWS", rows)
+        h, _, cache = recurrent_forward(x, state, params, cell=PeepholeLSTM())
+        results.append(recurrent_backward(np.cos(h), cache)[2])
+    for name, gradient in results[0].items():
+        np.testing.assert_allclose(gradient, results[1][name], rtol=1e-11, atol=1e-12)
 
 
 def test_into_arrays_that_are_given(rng):
