@@ -48,9 +48,9 @@ def test_the_generator_alone_decides(rng):
 def test_nothing_is_dropped(p, training, rng):
     x = rng.standard_normal((3, 4))
     out, cache = dropout_forward(x, p, rng=rng if training else None)
-    assert_same(out, x)
+    assert out is x
     dout = rng.standard_normal((3, 4))
-    assert_same(dropout_backward(dout, cache), dout)
+    assert dropout_backward(dout, cache) is dout
 
 
 def test_p_zero_draws_nothing(rng):
@@ -70,6 +70,12 @@ def test_outputs_may_be_overwritten(rng):
     before = dropout_backward(np.ones((3, 4)), cache)
     spoil(out)
     assert_same(dropout_backward(np.ones((3, 4)), cache), before)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5])
+def test_a_seed_is_no_generator(p):
+    with pytest.raises(TypeError, match="dropout_forward: rng is 3, expected a numpy Generator or None"):
+        dropout_forward(np.ones(2), p, rng=3)
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.0, 1.5, float("nan")])
