@@ -56,11 +56,12 @@ def test_arrays_that_are_new_are_overwritten(rng):
     assert found == searches(same, range(3), forbid=(3,), min_length=1, no_repeat_ngram=2, max_length=4)
 
 
-def test_the_array_of_a_member_alone_in_an_ensemble_stays(rng):
+def test_the_array_of_a_model_stays(rng):
     model = Constant(rng)
     kept = model.log_probs.copy()
     greedy(Ensemble([model]), [0, 1], forbid=(2,), max_length=3)
     beam_search(Ensemble([model]), [0, 1], beam_size=1, forbid=(2,), max_length=3)
+    sample(model, [0, 1], rng=rng, top_k=2, top_p=0.5, max_length=3)
     np.testing.assert_array_equal(model.log_probs, kept)
 
 
@@ -164,7 +165,7 @@ def test_wrong_options(search, options, error, message, rng):
         (np.zeros((2, 4), np.float16), TypeError, "dtype float16, expected float32 or float64"),
         (np.zeros((2, 4), int), TypeError, "dtype int64, expected float32 or float64"),
         (np.zeros((3, 4)), ValueError, r"shape \(3, 4\), expected \(N, V\) with N = 2"),
-        (np.zeros(4), ValueError, r"shape \(4,\), expected \(N, V\) with N = 2"),
+        (np.zeros(2), ValueError, r"shape \(2,\), expected \(N, V\) with N = 2"),
         ([[0.0] * 4] * 2, TypeError, "expected NumPy or CuPy arrays, got builtins.list"),
     ],
 )

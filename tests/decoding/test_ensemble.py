@@ -132,7 +132,7 @@ def test_each_model_reads_its_own_arrays(rng):
     with pytest.raises(ValueError, match="source is 2 arrays, expected a tuple of 4 arrays"):
         ensemble.start(arrays[:2])
     with pytest.raises(ValueError, match="source is ndarray, expected a tuple of 4 arrays"):
-        ensemble.start(arrays[0])
+        ensemble.start(np.array([0, 1, 2, 0]))
 
 
 @pytest.mark.parametrize("num_arrays", [[1], [1, 0]])

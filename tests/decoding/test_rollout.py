@@ -166,12 +166,13 @@ def test_the_log_probability_of_a_sample_is_the_models_own(rng):
 
 
 @pytest.mark.parametrize("temperature", [1e-6, 1e-60, 1e-320])
+@pytest.mark.parametrize("top_p", [1.0, 0.5])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_low_temperature_is_greedy(dtype, temperature, rng):
+def test_a_low_temperature_is_greedy(dtype, top_p, temperature, rng):
     model = TableModel.random(rng, sources=8, words=4)
     model.table = model.table.astype(dtype)
     options = {"max_length": 4, "forbid": (2,)}
-    found = sample(model, range(8), temperature=temperature, rng=rng, **options)
+    found = sample(model, range(8), temperature=temperature, top_p=top_p, rng=rng, **options)
     assert found == greedy(model, range(8), **options)
 
 
