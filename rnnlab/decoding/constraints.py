@@ -105,7 +105,7 @@ class Constraints:
             raise InputError(f"{self.function}: forbid holds {self.forbid[-1]}, the vocabulary has {V} words")
         short = length < self.min_length
         never = self.forbid + [self.end_token] * short
-        repeats = history is not None and 0 < self.no_repeat_ngram <= length
+        repeats = 0 < self.no_repeat_ngram <= length
         if not never and not repeats:
             return log_probs
         if self._copies:

@@ -68,8 +68,7 @@ def teacher_forced(
     if negative.size:
         raise OutOfRangeError(f"teacher_forced: sentences holds {negative[0]}, expected tokens from 0")
     rows_of_source = len(sentences)
-    if sentences.ndim == 3:
-        sentences = sentences.reshape(-1 if sentences.size else 0, sentences.shape[-1])
+    sentences = sentences.reshape(-1 if sentences.size else 0, sentences.shape[-1])
     real = sentences[:, 1:] != null_token
     lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1, initial=0)
     alive = np.arange(len(sentences))

@@ -92,7 +92,7 @@ def test_repeated_words_are_those_that_would_repeat(seed, n, more):
 def test_no_ngram_comes_twice(seed, n):
     model = TableModel.random(np.random.default_rng(seed), words=2, positions=9)
     model.table[..., END] -= 3
-    for _, hypothesis in searches(model, [0, 1, 2], seed, max_length=8, no_repeat_ngram=n, forbid=(START,)):
+    for _, hypothesis in searches(model, [0, 1, 2], seed, max_length=8, no_repeat_ngram=n):
         assert not has_repeats(hypothesis.tokens, n)
 
 
