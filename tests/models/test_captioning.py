@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from rnnlab.decoding import teacher_forced
 from rnnlab.layers import Regularisation, dropout_forward
 from rnnlab.models import CaptioningRNN
 from rnnlab.models.parts.reviewer import ReviewerOptions
@@ -68,14 +69,15 @@ def test_nll_is_the_loss_summed(options, rng):
 
 
 def test_label_smoothing_is_of_the_loss_alone(rng):
-    """The loss is linear in it, and the likelihood knows nothing of it."""
+    """A share of the target's probability is spread over all words. The likelihood knows nothing of it."""
     features, captions = batch(rng)
     model, plain = build(loss_average="token"), build(loss_average="token")
     (loss, _), (total, tokens) = model.loss(features, captions), model.nll(features, captions)
     model.label_smoothing = 0.3
     smoothed, _ = model.loss(features, captions)
-    model.label_smoothing = 0.6
-    assert model.loss(features, captions)[0] - loss == pytest.approx(2 * (smoothed - loss))
+    predictions = teacher_forced(model, features, captions, null_token=NULL)
+    spread = -sum(log_probs.mean(axis=1).sum() for _, _, log_probs in predictions)
+    assert smoothed == pytest.approx((0.7 * total + 0.3 * spread) / tokens)
     assert model.nll(features, captions) == (total, tokens)
     assert build(loss_average="token", label_smoothing=0.3).loss(features, captions)[0] == smoothed
     assert plain.loss(features, captions)[0] == loss == pytest.approx(total / tokens)
