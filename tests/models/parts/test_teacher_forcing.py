@@ -66,9 +66,10 @@ def test_shapes_that_do_not_fit(shape):
 
 
 def test_sentences_are_int64():
-    found = check_sentences("f", "captions", TOKENS.astype(np.uint8), 3, V)
+    shortest = TOKENS[:, :2]
+    found = check_sentences("f", "captions", shortest.astype(np.uint8), 3, V)
     assert found.dtype == np.int64
-    np.testing.assert_array_equal(found, TOKENS)
+    np.testing.assert_array_equal(found, shortest)
 
 
 @narrow_dtypes
