@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rnnlab.data import ParallelData
+from rnnlab.decoding import greedy
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 from rnnlab.recipes.recipe import TranslationConfig
 from rnnlab.tasks import task_of
@@ -24,12 +27,21 @@ def given(rng):
     return config, data, task_of(config).new_model(config, data)
 
 
-def test_states_and_distances(given):
+@pytest.mark.parametrize(("max_length", "finished"), [(4, True), (1, False)])
+def test_states_and_distances(max_length, finished, given):
     config, data, model = given
+    config = replace(config, decoding=replace(config.decoding, max_length=max_length))
     found = discrepancy(config, data, model, "test")
     assert found.teacher_forced.shape == found.free_running.shape == (5, 5)
     source, target = data.batch("test", np.arange(5))
     np.testing.assert_allclose(found.teacher_forced, model.last_states(source, target), rtol=1e-5)
+    forbid = [model.null_token, model.start_token, model.word_to_idx["<UNK>"]]
+    sentences = [best for (best,) in greedy(model, source, max_length=max_length, forbid=forbid)]
+    assert [each.finished for each in sentences] == [finished] * 5
+    for row, each in enumerate(sentences):
+        tokens = [model.start_token, *each.tokens, *[model.end_token] * each.finished]
+        expected = model.last_states(source[[row]], np.array([tokens]))[0]
+        np.testing.assert_allclose(found.free_running[row], expected, rtol=1e-5)
     assert found.mean_centroid == mean_centroid_distance(found.teacher_forced, found.free_running)
     assert found.pointwise == pointwise_distance(found.teacher_forced, found.free_running)
 
