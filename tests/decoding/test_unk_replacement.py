@@ -18,6 +18,8 @@ def test_unknown_words_are_replaced():
 
 def test_no_words_of_no_source():
     assert replace_unknown([], np.zeros((0, 0)), [], {}) == []
+    with pytest.raises(ValueError, match="expected a row for each of 1 words and a column for each of 0"):
+        replace_unknown(["a"], np.zeros((1, 0)), [], {})
 
 
 def test_padding_has_no_part():
