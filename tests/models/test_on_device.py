@@ -122,6 +122,21 @@ def test_answers_are_numpys(device, rng):
     np.testing.assert_array_equal(found, expected)
 
 
+def test_answers_of_a_reviewer_are_numpys(device, rng):
+    options = {"attention": "additive", "target_attention": True, "reviewer": {"blocks": 2, "steps": 3}}
+    model, (features, captions) = build(**options), batch(rng, **options)
+
+    def answers():
+        (_, thoughts, weights), given = model.review(features), (features, captions)
+        return *thoughts, *chain(*weights), model.align_thoughts(*given), model.align_past(*given)
+
+    expected = answers()
+    model.to("gpu")
+    for found, each in zip(answers(), expected, strict=True):
+        assert type(found) is np.ndarray
+        np.testing.assert_allclose(found, each, rtol=1e-9, atol=1e-12)
+
+
 def test_features_may_be_on_the_device_already(device, rng):
     features, captions = batch(rng)
     model = build().to("gpu")
