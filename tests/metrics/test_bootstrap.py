@@ -47,6 +47,9 @@ def test_the_statistics_give_bleu_of_translations(tokenize, caplog):
     scores = corpus_bleu(CANDIDATES, REFERENCES, tokenize=tokenize)
     assert corpus(scores.statistics()["BLEU"]) == pytest.approx(scores.corpus["BLEU"], abs=1e-6)
     assert scores.bleu_counts == list(map(bleu_counts, CANDIDATES, REFERENCES))
+    scores = corpus_bleu([["a,b", *"cdefg"]], [[["a", ",", "b", *"cdefg"]]], tokenize=tokenize)
+    assert (scores.corpus["BLEU"] > 99) == (tokenize == "13a")  # which splits at the comma
+    assert corpus(scores.statistics()["BLEU"]) == pytest.approx(scores.corpus["BLEU"], abs=1e-6)
     assert not caplog.records
 
 

@@ -81,12 +81,14 @@ def test_corpus_is_mean_of_images_except_for_bleu():
         assert scores.corpus[name] == pytest.approx(np.mean(scores.images[name]))
     assert all(len(images) == len(CANDIDATES) for images in scores.images.values())
     assert list(scores.corpus) == list(scores.images)
+    assert not scores.notes
 
 
 def test_single_image_has_no_cider():
     scores = score(CANDIDATES[:1], REFERENCES[:1])
     assert scores.corpus["CIDEr"] == 0
     assert any("single image" in note for note in scores.notes)
+    assert not score(CANDIDATES[:1], REFERENCES[:1], ["BLEU"]).notes
 
 
 def test_empty_candidate_scores_zero():
