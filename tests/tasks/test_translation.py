@@ -110,6 +110,7 @@ def test_keystrokes_by_hand(run):
         assert evaluated.keystrokes.sentences["CS-1"][k] == pytest.approx(100 * saved / len(target))
     assert evaluated.corpus().keys() == {"perplexity", "CS-1", "CS-2", "CS-3", "CS-4", "CS-5"}
     assert evaluated.corpus()["CS-5"] > evaluated.corpus()["CS-1"]
+    assert list(evaluated.statistics()) == [f"CS-{k}" for k in range(1, 6)]
     for name, statistics in evaluated.statistics().items():
         assert statistics.examples.mean() == pytest.approx(evaluated.corpus()[name])
 
