@@ -319,8 +319,6 @@ def translate(
     vocabularies = [_vocabulary(model.source_word_to_idx), _vocabulary(model.word_to_idx)]
     rows = [source_row(vocabularies[0], words) for words in sources]
     translations: list[list[Translation]] = [[_nothing(alignments or lexicon is not None)] for _ in rows]
-    if not any(sources):
-        return translations
     order = list(range(len(rows)))  # a sample depends on the index of its source
     if options.method != "sample":  # sorted by length, so that a batch needs little padding
         order = [k for k in np.argsort([len(row) for row in rows], kind="stable") if sources[k]]

@@ -221,6 +221,7 @@ def test_an_empty_sentence_has_the_empty_translation(run, lexicon):
     (nothing,), found, (also_nothing,) = translate(model, [[], ["a"], []], options, lexicon=lexicon)
     assert nothing.words == also_nothing.words == []
     assert nothing.hypothesis.finished
+    assert (nothing.hypothesis.alignment is None) == (lexicon is None)
     assert [one.words for one in found] == [
         one.words for one in translate(model, [["a"]], options, lexicon=lexicon)[0]
     ]
