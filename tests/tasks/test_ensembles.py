@@ -2,10 +2,13 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from rnnlab.data import Vocabulary
+from rnnlab.tasks.classification import Classification
 from rnnlab.tasks.ensembles import Member, check_same, check_same_splits, check_same_words
+from rnnlab.tasks.translation import TranslationTask
 
 
 def members(**values):
@@ -37,6 +40,32 @@ def test_values_are_compared_with_the_first():
     with pytest.raises(ValueError, match=r"found \(0, .{10,40}\.\.\.\), expected \(0, ") as error:
         check_same(members(one=long, two=(*long[:-1], 5)), "order", lambda inputs: inputs.value)
     assert len(str(error.value)) < 200
+
+
+WORDS, OTHERS = Vocabulary(list("ab")), Vocabulary(list("ac"))
+TEXTS = {"source_vocabulary": WORDS, "vocabulary": WORDS, "tokenizer": "text", "source_subwords": None}
+PIXELS = {"image_shape": (2, 2), "white": 255, "permutation": np.arange(4)}
+
+
+@pytest.mark.parametrize(
+    ("task", "inputs", "change", "name"),
+    [
+        (TranslationTask(), TEXTS, {"source_vocabulary": OTHERS}, "source vocabulary"),
+        (TranslationTask(), TEXTS, {"vocabulary": OTHERS}, "vocabulary"),
+        (TranslationTask(), TEXTS, {"tokenizer": "code"}, "tokenizer"),
+        (TranslationTask(), TEXTS, {"source_subwords": "other"}, "subwords of the source"),
+        (Classification(), PIXELS, {"image_shape": (1, 4)}, "size of images"),
+        (Classification(), PIXELS, {"white": 1}, "white"),
+        (Classification(), PIXELS, {"permutation": np.arange(4)[::-1]}, "order of the pixels"),
+    ],
+)
+def test_inputs_of_an_ensemble_are_the_same(task, inputs, change, name):
+    one, same, other = (SimpleNamespace(**inputs | each) for each in ({}, {}, change))
+    task.check_ensemble([Member("one", None, one), Member("two", None, same)])
+    with pytest.raises(ValueError, match=f"^three: {name}: found"):
+        task.check_ensemble(
+            [Member("one", None, one), Member("two", None, same), Member("three", None, other)]
+        )
 
 
 def with_splits(**data):

@@ -231,7 +231,9 @@ def test_an_empty_sentence_has_the_empty_translation(run, lexicon):
 def test_inputs_of_a_run_alone(run, folder, monkeypatch):
     """Tokenizer and vocabularies are the checkpoint's: the data need not be there."""
     monkeypatch.setattr("rnnlab.runs.loading.open_data", None)
-    inputs = runs.load_run(run, with_data=False).inputs
+    opened = runs.load_run(run, with_data=False)
+    inputs = opened.inputs
+    assert inputs.vocabulary.word_to_idx == opened.model.word_to_idx
     assert inputs.tokenize("a B  q") == ["a", "B", "q"]
     assert inputs.unknown_words(["a", "B", "q", "B"]) == ["B", "q"]
 
