@@ -44,6 +44,21 @@ def test_the_perplexity_is_that_of_the_images_that_are_scored(config, tmp_path):
         perplexity(max_images=7)
 
 
+def test_other_options_of_the_search(config, tmp_path):
+    pytest.importorskip("pycocoevalcap")
+    data = runs.open_data(config.data)
+    run = runs.Run(tmp_path, config, data, runs.new_model(config, data))
+    run.model.params["b_vocab"][run.model.end_token] = -50.0  # sentences of the maximum length
+
+    def lengths(decoding):
+        options = EvaluationConfig(metrics=["BLEU"], max_images=3)
+        captions = runs.evaluate(run, "val", decoding=decoding, evaluation=options).captions
+        return [len(best.tokens) for best, *_ in captions]
+
+    assert lengths(None) == [config.decoding.max_length] * 3
+    assert lengths(replace(config.decoding, max_length=2)) == [2] * 3
+
+
 @pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
 def test_forbidden_words_are_never_written(config, method):
     data = runs.open_data(config.data)

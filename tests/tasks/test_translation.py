@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,8 +90,13 @@ def test_scores_by_hand(run):
     expected = translation.corpus_bleu(best_words(evaluated.translations), evaluated.references)
     assert evaluated.scores == expected
     assert list(evaluated.statistics()) == ["BLEU"]
-    few = runs.evaluate(opened, evaluation=TranslationEvaluationConfig("val", max_sentences=4))
+    options = replace(opened.config.decoding, max_length=1)
+    few = runs.evaluate(
+        opened, decoding=options, evaluation=TranslationEvaluationConfig("val", max_sentences=4)
+    )
     assert few.sources == opened.data.split("val").source[:4]
+    assert [len(words) for words in best_words(few.translations)] == [1] * 4
+    assert max(map(len, best_words(evaluated.translations))) > 1
 
 
 def test_keystrokes_by_hand(run):
