@@ -4,7 +4,7 @@
 
 calls ``work(part, parts, x, out)`` for each part from 0 to ``parts`` - 1, each on an OpenMP thread, and waits
 until all are done. A single part runs on the calling thread. If a part fails, which happens only for lack of
-memory, the caller raises MemoryError.
+memory, the caller raises MemoryError. On x86 a part treats subnormal numbers as zero.
 
 The machine code is the same for any number of threads. numba's ``prange`` would need a separate version for
 several threads, which takes three times as long to compile.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -25,6 +25,8 @@ __all__ = ["in_parts", "share", "share_either_way", "slice_of", "start_threads"]
 _POINTER, _SIZE = ir.PointerType(), ir.IntType(64)
 _PAIR = ir.LiteralStructType([_SIZE, _SIZE])
 _BLOCK = 1 << 10  # elements
+_IS_X86 = binding.get_process_triple().startswith("x86_64")
+_FLUSH = 0x8040  # the bits of the control register for results and for arguments that are subnormal
 
 
 def start_threads() -> None:
@@ -96,12 +98,37 @@ def _write_entry(context: Any, entry: ir.Function, compiled: Any, inner: Any, re
     given = b.load(b.inttoptr(b.extract_value(pair, 0), _POINTER), typ=record)
     failed, parts, *values = (b.extract_value(given, number) for number in range(len(record.elements)))
     values = [_lend(context, b, *each) for each in zip(inner.args[2:], values, strict=True)]
+    control = _flush_subnormals(b)
     with cgutils.for_range(b, b.load(entry.args[1], typ=_SIZE)) as loop:
         part = b.add(b.extract_value(pair, 1), loop.index)
         status, _ = context.call_internal_no_propagate(b, compiled.fndesc, inner, [part, parts, *values])
         with cgutils.if_unlikely(b, status.is_error):
             b.store(_SIZE(1), b.inttoptr(failed, _POINTER))
+    if control is not None:
+        b.call(_register_function(b, "ldmxcsr"), [control])
     b.ret_void()
+
+
+def _flush_subnormals(b: ir.IRBuilder) -> ir.Value | None:
+    """Let the thread treat subnormal numbers as zero; return the address of the former setting.
+
+    Gradients that vanish over many steps become subnormal, and Intel's processors take up to a hundred times
+    as long for an operation on a subnormal number. Other architectures do not: None.
+    """
+    if not _IS_X86:
+        return None
+    number = ir.IntType(32)
+    former, flushing = cgutils.alloca_once(b, number), cgutils.alloca_once(b, number)
+    b.call(_register_function(b, "stmxcsr"), [former])
+    b.store(b.or_(b.load(former, typ=number), number(_FLUSH)), flushing)
+    b.call(_register_function(b, "ldmxcsr"), [flushing])
+    return former
+
+
+def _register_function(b: ir.IRBuilder, name: str) -> ir.Function:
+    """LLVM's function that stores or loads the control register of x86's vector arithmetic."""
+    kind = ir.FunctionType(ir.VoidType(), [_POINTER])
+    return cgutils.get_or_insert_function(b.module, kind, f"llvm.x86.sse.{name}")
 
 
 def _lend(context: Any, b: ir.IRBuilder, kind: Any, value: Any) -> Any:

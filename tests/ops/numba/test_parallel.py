@@ -1,6 +1,7 @@
 """Parallel calls of compiled functions: every part once, on any number of threads, from any thread."""
 
 import itertools
+import platform
 import re
 import threading
 
@@ -169,3 +170,29 @@ def test_the_parts_together_are_all(number, parts):
     np.testing.assert_array_equal(np.concatenate(slices), x)
     ends = np.cumsum([each.size for each in slices])
     assert all(end % 1024 == 0 or end == number for end in ends)
+
+
+@numba.njit
+def halve(part, parts, x, out):
+    for j in share(x.size, part, parts):
+        out[j] = x.dtype.type(0.5) * x[j]
+
+
+@numba.njit(nogil=True)
+def halve_all(parts, x, out):
+    in_parts(parts, halve, (x, out))
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_subnormal_numbers_are_zero_in_parts_alone(dtype, parts):
+    tiny = np.finfo(dtype).tiny
+    x = np.array([tiny, tiny / 2, -tiny, 1, np.nan, np.inf], dtype)
+    expected = 0.5 * x
+    assert expected[0] > 0
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        expected[:3] = 0
+    out = np.ones_like(x)
+    halve_all(parts, x, out)
+    np.testing.assert_array_equal(out, expected)
+    assert (0.5 * x)[0] > 0
