@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab.ops.numpy import optim
-from rnnlab.training.optim import UPDATE_RULES, make_update_rule, runs_on_device
+from rnnlab.training.optim import UPDATE_RULES, Adam, make_update_rule, runs_on_device
 from rnnlab.training.update_rule import UpdateRule
 
 P = 1000  # several blocks, and a shorter one at the end
@@ -175,13 +175,14 @@ def test_state_of_another_rule_is_refused(state, message):
 
 
 def test_decayed_averages_become_zero_not_subnormal():
-    rule = make_update_rule("momentum", {"momentum": 0.5})
+    """A subnormal number times 0.9 is rounded to itself in the end, and never becomes zero."""
+    rule = make_update_rule("momentum")
     w = np.zeros(4, np.float32)
-    rule.step(w, np.array([1, 1e-3, 0, -1], np.float32))
+    rule.step(w, np.array([1e-34, 1e-36, 0, -1], np.float32))
     for _ in range(200):
         rule.step(w, np.array([0, 0, 0, -1], np.float32))
     np.testing.assert_array_equal(rule.state()["velocity"][:3], 0)
-    assert rule.state()["velocity"][3] == pytest.approx(0.02)
+    assert rule.state()["velocity"][3] == pytest.approx(0.1)
 
 
 def test_flush_leaves_other_numbers():
@@ -241,6 +242,20 @@ def test_every_rule_is_a_primitive():
         assert issubclass(rule, UpdateRule)
         assert callable(getattr(optim, name))
         assert runs_on_device(name)
+
+
+def test_a_rule_with_an_update_of_its_own_is_not_for_the_device(monkeypatch):
+    class Renamed(Adam):
+        pass
+
+    class Signed(Adam):
+        def update(self, w, dw, m, v, *, learning_rate, scale):
+            w -= learning_rate * np.sign(dw)
+
+    members = dict.fromkeys(["config", "learning_rate", "load_state", "slots", "state", "step", "steps"])
+    rules = {"renamed": Renamed, "signed": Signed, "another": type("Another", (), members)}
+    monkeypatch.setattr(UPDATE_RULES, "_classes", rules)
+    assert [runs_on_device(name) for name in rules] == [True, False, False]
 
 
 @pytest.mark.parametrize("name", UPDATE_RULES)
