@@ -140,6 +140,17 @@ def test_a_place_is_where_the_view_is(params):
         params.place("V")
 
 
+def test_a_scope_has_the_names_without_their_prefix():
+    params = Parameters({"a_W": (2, 3), "a_b_W": (3,), "c_W": (1,)})
+    scope = params.scope("a_")
+    assert (list(scope), len(scope)) == (["W", "b_W"], 2)
+    assert scope["W"] is params["a_W"]
+    assert scope.scope("b_")["W"] is params["a_b_W"]
+    with pytest.raises(KeyError, match="no parameter 'a_V'"):
+        scope["V"]
+    assert repr(scope) == "Scope('a_': W, b_W)"
+
+
 @pytest.mark.parametrize("index", [-1, 10])
 def test_name_at_outside(params, index):
     with pytest.raises(IndexError, match=f"index {index} is outside the buffer of 10 numbers"):
