@@ -110,13 +110,18 @@ def test_a_function_that_returns_no_factor(model, data, factor):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_a_warmup_resumes_to_the_bit(make_model, make_data, data, tmp_path):
-    then = {"name": "cosine", "over": 6, "unit": "iterations"}
+@pytest.mark.parametrize(
+    "then", [{"name": "cosine", "over": 6, "unit": "iterations"}, {"name": "plateau", "factor": 0.1}]
+)
+def test_a_warmup_resumes_to_the_bit(make_model, make_data, data, tmp_path, then):
+    """The metric is the same in all epochs, so the plateau drops after the second."""
+    given = {"evaluate": lambda model: {"val_loss": 1.0}}
     options = {"schedule": {"name": "warmup", "over": 4, "then": then}, "batch_size": 20, "verbose": False}
-    reference = Solver(make_model(), data, num_epochs=2, **options)
+    options |= {"restore_best": False, **given}
+    reference = Solver(make_model(), data, num_epochs=3, **options)
     reference.train()
-    Solver(make_model(), data, num_epochs=1, run_dir=tmp_path, **options).train()
-    solver = Solver.resume(tmp_path, make_model(), make_data(), num_epochs=2)
+    Solver(make_model(), data, num_epochs=2, run_dir=tmp_path, **options).train()
+    solver = Solver.resume(tmp_path, make_model(), make_data(), num_epochs=3, **given)
     solver.train()
     np.testing.assert_array_equal(solver.model.params.flat, reference.model.params.flat)
 
