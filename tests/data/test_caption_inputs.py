@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 from PIL import Image
@@ -7,6 +8,7 @@ from PIL import Image
 from rnnlab.data import caption_inputs
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.joint import JointCaptionInputs
+from rnnlab.data.projection import Projection
 from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.vocabulary import Vocabulary
 
@@ -25,7 +27,9 @@ def test_from_a_checkpoint():
     assert inputs.num_global_features == 3
     assert inputs.image_dir is None
     del saved["global_features_mean"]
-    assert CaptionInputs.from_saved(["a"], saved).num_global_features is None
+    found = CaptionInputs.from_saved(["a"], saved, reads_grid=True)
+    assert found.num_global_features is None
+    assert found.reads == "a grid of vectors of 2 numbers of each image"
 
 
 def test_new_features_are_scaled_as_the_training_data():
@@ -76,12 +80,25 @@ def test_a_photograph_is_a_grid_and_a_vector(network, photograph):
     np.testing.assert_allclose((grid * 2 + 1).mean(axis=1), vector, rtol=1e-4, atol=1e-5)
 
 
+def test_a_pca_projects_the_grid_and_not_the_vector(network, photograph, tmp_path, rng):
+    pca = Projection(rng.normal(size=(2, 5)).astype(np.float32), np.array([3, 4], np.float32))
+    with h5py.File(tmp_path / "pca.h5", "w") as file:
+        pca.write(file)
+    scaling = FeatureScaling({"features": Scaling.none(2), "global_features": Scaling.none(5)})
+    inputs = CaptionInputs(Vocabulary(["a"]), scaling, reads_grid=True)
+    grid, vector = inputs.with_encoder(network, tmp_path / "pca.h5", dtype="float32").encode([photograph])
+    assert (grid.shape, vector.shape) == ((1, 16, 2), (1, 5))
+    np.testing.assert_allclose(grid.mean(axis=1), pca.apply(vector), rtol=1e-4, atol=1e-5)
+
+
 def test_encodings_are_saved_with_the_scaling(network, photograph, tmp_path):
     scaling = FeatureScaling({"features": Scaling.none(5)})
     known = CaptionInputs(Vocabulary(["a"]), scaling).with_encoder(network, pixels="unit")
     saved = scaling.arrays() | known.encodings["features"].arrays("features")
     found = CaptionInputs.from_saved(["a"], saved)
-    np.testing.assert_array_equal(found.encode([photograph]), known.encode([photograph]))
+    features = known.encode([photograph])
+    assert features.shape == (1, 5)
+    np.testing.assert_array_equal(found.encode([photograph]), features)
     moved = network.rename(tmp_path / "moved.onnx")
     np.testing.assert_array_equal(
         found.with_encoder(moved).encode([photograph]), known.with_encoder(moved).encode([photograph])
