@@ -142,9 +142,18 @@ def test_the_same_by_the_names_of_objects(module):
 
 
 def test_on_a_device(device):
+    class Watched(Lion):
+        def update(self, w, dw, m, *, learning_rate, scale):
+            scales.append(scale)
+            super().update(w, dw, m, learning_rate=learning_rate, scale=scale)
+
+    scales = []
+    register_update_rule("watched", Watched)
     on_cpu = trained()
-    on_device = trained(device="gpu")
+    on_device = trained(device="gpu", update_rule="watched")
     np.testing.assert_allclose(on_device.loss_history, on_cpu.loss_history, rtol=1e-6)
+    assert all(isinstance(scale, float) for scale in scales)  # as a rule in plain Python expects
+    assert min(scales) < 1
     with pytest.raises(ValueError, match="graphs is true, but update_rule is 'lion': only built-in rules"):
         trained(device="gpu", graphs=True)
     assert not runs_on_device("lion")
