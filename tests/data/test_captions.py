@@ -182,6 +182,11 @@ def test_from_the_dictionary_of_the_course(shapes):
     dictionary = load_coco_data(shapes, max_train=9)
     data = CaptionData.from_course(dictionary)
     np.testing.assert_array_equal(data.split("train").features, dictionary["train_features"])
+    scaled = CaptionData.from_course(dictionary, standardise=True)
+    np.testing.assert_array_equal(
+        scaled.split("train").features, scaled.standardise(data.split("train").features)
+    )
+    assert not scaled.scaling["features"].is_none
     assert list(data.splits) == ["train", "val"]
     assert data.split("train").captions.shape == (9, 17)
     assert data.split("val").names == tuple(dictionary["val_urls"])
