@@ -86,7 +86,8 @@ class PixelInputs:
             raise mismatch("PixelInputs: images", f"{images.dtype} {images.shape}", expected)
         if images.size and images.max() > self.white:
             raise mismatch("PixelInputs: images", f"the byte {images.max()}", f"at most {self.white}")
-        pixels = pooled(images, self.pool).reshape(len(images), -1)[:, self.permutation]
+        T = len(self.permutation)  # not -1, which NumPy cannot infer from no images
+        pixels = pooled(images, self.pool).reshape(len(images), T)[:, self.permutation]
         return pixels[:, :, None] / np.float32(self.white)
 
 
@@ -180,7 +181,7 @@ class PixelData(SplitData[PixelSplit]):
             for split, (some, labels) in images.items()
         }
         train = self.splits["train"]
-        if max_train is not None and max_train < len(train):
+        if max_train is not None:
             kept = np.sort(np.random.default_rng(0).permutation(len(train))[:max_train])
             self.splits["train"] = PixelSplit(train.pixels[kept], train.labels[kept])
 
