@@ -14,7 +14,9 @@ def test_an_epoch_has_every_image_once(rng, batch_size, seed):
     images = CaptionedImages(small(rng, images=7))
     epoch = images.epoch("train", batch_size, None if seed is None else np.random.default_rng(seed))
     assert all(len(batch) == batch_size for batch in epoch[:-1])
-    np.testing.assert_array_equal(np.sort(np.concatenate(epoch)), np.arange(7))
+    order = np.concatenate(epoch)
+    np.testing.assert_array_equal(np.sort(order), np.arange(7))
+    assert np.array_equal(order, np.arange(7)) == (seed is None)
 
 
 def test_a_batch_has_features_and_examples(rng):
@@ -54,13 +56,16 @@ def test_images_without_a_caption_are_no_examples(rng):
     assert len(images.references()) == len(chosen) <= 3
 
 
-def test_lazy_features_are_read_in_blocks(shapes):
+def test_lazy_features_are_read_in_blocks(shapes, monkeypatch):
+    monkeypatch.setattr("rnnlab.data.lazy.BLOCK_BYTES", 1000)  # several blocks
     data = CaptionData.from_course(shapes, lazy=True)
     assert isinstance(data.split("train").features, LazyFeatures)
     images = CaptionedImages(data)
     assert not images.in_memory
     order = np.concatenate(images.epoch("train", 8, np.random.default_rng(0)))
     np.testing.assert_array_equal(np.sort(order), np.arange(len(images.images)))
+    in_few_blocks = data.split("train").features.epoch_order(images.images, np.random.default_rng(0))
+    np.testing.assert_array_equal(order, in_few_blocks)
     features, _ = images.batch("train", order[:8])
     assert features.shape == (8, data.num_features)
 

@@ -96,9 +96,14 @@ def test_constant_features_are_not_blown_up(rng):
     np.testing.assert_array_equal(data.split("train").features[:, 1], 0)
 
 
-def test_lazy_features_give_the_same_batches(shapes, rng):
+def test_lazy_features_give_the_same_batches(shapes, rng, monkeypatch):
+    monkeypatch.setattr("rnnlab.data.lazy.BLOCK_BYTES", 1000)  # several blocks
     memory, lazy = (CaptionData.from_course(shapes, lazy=flag) for flag in (False, True))
-    assert isinstance(lazy.split("train").features, LazyFeatures)
+    train = lazy.split("train")
+    assert isinstance(train.features, LazyFeatures)
+    order = np.concatenate(lazy.epoch("train", 16, np.random.default_rng(0)))
+    in_few_blocks = train.features.epoch_order(train.image_idxs, np.random.default_rng(0))
+    np.testing.assert_array_equal(order, in_few_blocks)
     for batch in lazy.epoch("train", 16, rng):
         for expected, found in zip(memory.batch("train", batch), lazy.batch("train", batch), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
@@ -260,6 +265,8 @@ def test_global_features_come_beside_local_ones(rng):
     np.testing.assert_array_equal(vectors, split.global_features[split.image_idxs[[1, 0]]])
     assert len(captions) == 2
     assert (data.num_features, data.num_global_features, data.in_memory) == (4, 5, True)
+    assert data.inputs.reads == "a grid of vectors of 4 numbers and a vector of 5 numbers of each image"
+    assert small(rng).inputs.reads == "one vector of 4 numbers of each image"
     split = data.split("val")
     local, vectors = data.features_of([split.names[2], split.names[0]])
     np.testing.assert_array_equal(local, split.features[[2, 0]])
