@@ -7,6 +7,7 @@ import pytest
 from rnnlab.data import (
     PCA,
     CaptionData,
+    LazyFeatures,
     course,
     describe,
     load_coco_data,
@@ -14,6 +15,7 @@ from rnnlab.data import (
     read_coco,
     read_karpathy,
 )
+from rnnlab.data.photographs import ImageEncoding, Preprocessing
 from rnnlab.data.projection import read_projection
 
 SPLITS = ["train"] * 12 + ["val"] * 4 + ["test"] * 4
@@ -51,6 +53,8 @@ def test_writes_the_course_s_layout(sources, tmp_path):
             data.split(split).features[:], pca.transform(features[rows]), rtol=1e-3, atol=1e-4
         )
     assert data.vocabulary.idx_to_word[4:] == ["a", "dog", "runs", "train"]
+    assert isinstance(data.split("train").features, LazyFeatures)
+    assert " ".join(describe(data).splitlines()[2].split()) == "train 12 24 2.5 3 20.0% 3 float32"
     written = load_coco_data(tmp_path / "out")
     assert written["train_captions"].shape == (24, 6)
     assert written["train_features"].shape == (12, 3)
@@ -59,6 +63,18 @@ def test_writes_the_course_s_layout(sources, tmp_path):
     recorded = read_projection(out / "val2014_vgg16_fc7_pca.h5")  # though the features record no encoder
     np.testing.assert_allclose(recorded.apply(features[12:16]), data.split("val").features[:], atol=1e-4)
     assert not list((tmp_path / "out").glob(".*")), "no temporary file is left"
+
+
+def test_the_record_of_the_encoder_has_the_pca(sources, tmp_path):
+    annotations, path, features = sources
+    encoding = ImageEncoding("/a/net.onnx", "12ab", "pool", False, Preprocessing(8))
+    with h5py.File(path, "r+") as file:
+        encoding.write(file)
+    data = prepare_annotated(read_karpathy(annotations), path, tmp_path / "out", pca=3)
+    found = data.encodings["features"]
+    assert (found.sha256, found.layer, found.dtype) == ("12ab", "pool", "float32")
+    expected = data.split("val").features[:]
+    np.testing.assert_allclose(found.projection.apply(features[12:16]), expected, atol=1e-4)
 
 
 def test_without_pca_the_features_are_as_they_were(sources, tmp_path):
@@ -74,12 +90,13 @@ def test_from_coco(sources, tmp_path):
     for split, numbers in (("train", range(12)), ("val", range(12, 20))):
         content = {
             "images": [{"id": n, "file_name": f"{n}.jpg"} for n in numbers],
-            "annotations": [{"image_id": n, "caption": f"a dog {split}"} for n in numbers],
+            "annotations": [{"image_id": n, "caption": f"a dog {n}"} for n in numbers],
         }
         (tmp_path / f"{split}.json").write_text(json.dumps(content))
     annotations = read_coco({split: tmp_path / f"{split}.json" for split in ("train", "val")})
     data = prepare_annotated(annotations, path, tmp_path / "out", min_count=1, pca=2)
     assert data.split("val").num_images == 8
+    assert len(data.vocabulary) == 4 + 2 + 12  # a, dog, and a number in each caption
     expected = PCA.fit(features[:12], 2).transform(features[12:])
     np.testing.assert_allclose(data.split("val").features[:], expected, rtol=1e-3, atol=1e-3)
 
