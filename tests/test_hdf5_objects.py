@@ -165,11 +165,24 @@ def test_attributes(made):
             read_attribute(x, name)
 
 
+def shuffled(file):
+    """Names whose bytes are shuffled: HDF5 does that for strings only if it is told the size of an item."""
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_chunk((100,))
+    properties.set_filter(h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FLAG_OPTIONAL, (16,))
+    properties.set_deflate(4)
+    kind, space = h5py.h5t.py_create(h5py.string_dtype(), logical=True), h5py.h5s.create_simple((len(NAMES),))
+    dataset = h5py.Dataset(h5py.h5d.create(file.id, b"names", kind, space, properties))
+    dataset[:] = NAMES
+    assert dataset.id.get_chunk_info(0).filter_mask == 0  # no filter was skipped
+
+
 STORED = {
     "fixed": lambda file: file.create_dataset("names", data=np.array([name.encode() for name in NAMES])),
     "contiguous": lambda file: file.create_dataset("names", data=NAMES, dtype=h5py.string_dtype()),
     "chunked": lambda file: file.create_dataset("names", data=NAMES, chunks=(700,)),
     "compressed": lambda file: file.create_dataset("names", data=NAMES, compression="gzip", shuffle=True),
+    "shuffled": shuffled,
 }
 
 
