@@ -157,15 +157,18 @@ def test_best_is_of_an_epoch_that_the_resumed_run_has(make_model, data, tmp_path
     )
 
 
-def test_a_best_checkpoint_of_no_known_epoch_is_reported(make_model, data, tmp_path, capsys):
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_a_best_checkpoint_of_no_known_epoch_is_reported(make_model, data, tmp_path, capsys, epoch):
+    """best.previous.h5 is of epoch 2 or does not exist."""
     options = {"num_epochs": 3, "batch_size": 8, "seed": 5, "verbose": False}
     Solver(make_model(), data, run_dir=tmp_path, **options).train()
-    (tmp_path / "best.previous.h5").unlink()
-    match_best(tmp_path / "best.h5", 2)
-    assert (
-        capsys.readouterr().err
-        == f"{tmp_path / 'best.h5'} is of epoch 3, and the best epoch of this run is 2\n"
-    )
+    if epoch == 2:
+        (tmp_path / "best.previous.h5").unlink()
+    match_best(tmp_path / "best.h5", 3)
+    assert not capsys.readouterr().err
+    match_best(tmp_path / "best.h5", epoch)
+    found = capsys.readouterr().err
+    assert found == f"{tmp_path / 'best.h5'} is of epoch 3, and the best epoch of this run is {epoch}\n"
     assert best_of(tmp_path) == 3
 
 
