@@ -6,7 +6,14 @@ import h5py
 import numpy as np
 import pytest
 
-from rnnlab.data import LazyFeatures, open_annotated, read_coco, read_features, read_karpathy
+from rnnlab.data import (
+    LazyFeatures,
+    open_annotated,
+    open_features,
+    read_coco,
+    read_features,
+    read_karpathy,
+)
 
 KARPATHY = {
     "dataset": "toy",
@@ -248,6 +255,14 @@ def test_bad_features(karpathy, features, field, values, error, message):
             file[field] = values
     for read in (lambda: open_annotated(read_karpathy(karpathy), features), lambda: read_features(features)):
         with pytest.raises(error, match=f"features.h5: {message}"):
+            read()
+
+
+def test_a_name_of_two_rows(karpathy, features):
+    with h5py.File(features, "r+") as file:
+        file["filenames"][1] = "a.jpg"
+    for read in (lambda: open_annotated(read_karpathy(karpathy), features), lambda: open_features(features)):
+        with pytest.raises(ValueError, match="filenames: found 1 names twice, expected each name once"):
             read()
 
 
