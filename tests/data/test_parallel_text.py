@@ -78,6 +78,7 @@ def test_a_folder_of_splits(tmp_path):
     assert data.split("test_2016_flickr").target == [["ein", "test_2016_flickr", "."]]
     data = open_parallel(tmp_path, "fr", "en", tokenizer="spaces", min_count=1)
     assert data.split("train").source == [["Un", "train", "."]]
+    assert data.preprocessing()["tokenizer"] == "spaces"
 
 
 def test_an_empty_split_of_a_folder(tmp_path):
