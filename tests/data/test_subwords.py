@@ -19,6 +19,7 @@ SENTENCES = [
 def test_frequent_pairs_become_pieces():
     subwords = Subwords.fit(SENTENCES, 60)
     assert "grün" in subwords.split("tiefgrün")
+    assert not {"<s>", "</s>", "<pad>", "<unk>"} & set(subwords.pieces)
     assert len(subwords.split("Haus")) < len(subwords.split("uasH")) == len("▁uasH")
 
 
