@@ -33,6 +33,7 @@ def test_special_words_are_the_first_four(vocabulary):
     assert [vocabulary.word_to_idx[word] for word in SPECIAL_WORDS] == [NULL, START, END, UNK] == [0, 1, 2, 3]
     assert Vocabulary(vocabulary.idx_to_word) == vocabulary
     assert vocabulary != Vocabulary(["a"])
+    assert vocabulary != vocabulary.idx_to_word
     assert len(vocabulary) == 7
     assert "dog" in vocabulary
     assert "cat" not in vocabulary
@@ -63,7 +64,7 @@ def test_build_orders_by_count_then_alphabet_and_drops_the_rare():
 
 
 def test_counts_give_the_same_words_as_sentences():
-    counts = {"b": 2, "a": 2, "<UNK>": 9, "never": 0, "c": 3}
+    counts = {"b": 1, "a": 1, "<UNK>": 9, "never": 0, "c": 3}
     assert Vocabulary.from_counts(counts).idx_to_word[4:] == ["c", "a", "b"]
     assert Vocabulary.from_counts(counts, 3, 1).idx_to_word[4:] == ["c"]
 
