@@ -16,13 +16,14 @@ from rnnlab.ops.numba.parallel import share, slice_of
 from rnnlab.types import Array
 
 _PARALLEL_FROM = 1 << 18
+_TINY = 1e-30  # in float32 subnormal numbers begin at 1.2e-38; only a gradient that has exploded is scaled so
 _BLOCK = 1 << 14  # elements per partial sum, so that the sum does not depend on the number of threads
 
 
 @primitive
 def sgd(w: Array, dw: Array, *, learning_rate: float, scale: float = 1.0) -> None:
     """w -= learning_rate g."""
-    _sgd(w, dw, learning_rate * scale)
+    _sgd(w, *_without_tiny_factor(dw, learning_rate * scale))
 
 
 @primitive
@@ -30,7 +31,8 @@ def momentum(
     w: Array, dw: Array, velocity: Array, *, learning_rate: float, momentum: float, scale: float = 1.0
 ) -> None:
     """velocity = momentum velocity - learning_rate g; w += velocity."""
-    _momentum(w, dw, velocity, learning_rate * scale, momentum)
+    dw, rate = _without_tiny_factor(dw, learning_rate * scale)
+    _momentum(w, dw, velocity, rate, momentum)
 
 
 @primitive
@@ -45,6 +47,7 @@ def rmsprop(
     scale: float = 1.0,
 ) -> None:
     """cache = decay_rate cache + (1 - decay_rate) g^2; w -= learning_rate g / (sqrt(cache) + epsilon)."""
+    dw, scale = _without_tiny_factor(dw, scale)
     _divide_by_root(w, dw, cache, decay_rate, 1 - decay_rate, learning_rate, epsilon, scale)
 
 
@@ -53,6 +56,7 @@ def adagrad(
     w: Array, dw: Array, cache: Array, *, learning_rate: float, epsilon: float, scale: float = 1.0
 ) -> None:
     """cache += g^2; w -= learning_rate g / (sqrt(cache) + epsilon)."""
+    dw, scale = _without_tiny_factor(dw, scale)
     _divide_by_root(w, dw, cache, 1.0, 1.0, learning_rate, epsilon, scale)
 
 
@@ -69,6 +73,7 @@ def adadelta(
     scale: float = 1.0,
 ) -> None:
     """delta = sqrt((delta_cache + epsilon) / (cache + epsilon)) g, with the old delta_cache and new cache."""
+    dw, scale = _without_tiny_factor(dw, scale)
     _adadelta(w, dw, cache, delta_cache, decay_rate, 1 - decay_rate, learning_rate, epsilon, scale)
 
 
@@ -126,7 +131,15 @@ def _adam(
     root = math.sqrt(1 - beta2**step)
     rate = learning_rate * root / (1 - beta1**step)
     keep = 1 - learning_rate * weight_decay
+    dw, scale = _without_tiny_factor(dw, scale)
     _adamw(w, dw, m, v, beta1, beta2, 1 - beta1, 1 - beta2, rate, root * epsilon, keep, scale)
+
+
+def _without_tiny_factor(dw: Array, factor: float) -> tuple[Array, float]:
+    """The gradient and its factor, or their product and 1 if kernels would treat the factor as zero."""
+    if not 0 < abs(factor) < _TINY:
+        return dw, factor
+    return np.multiply(dw, factor, dtype=np.float64).astype(dw.dtype), 1.0
 
 
 @primitive
