@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from rnnlab.ops.numba import bfloat16, registers
+from rnnlab.ops.numba import amx, bfloat16
 from rnnlab.ops.numba.bfloat16 import begin_tiles, end_tiles, pairs_by_panels, round_rows, rounded_rows
 from rnnlab.ops.numba.gemm import rows_by_panels
 from rnnlab.ops.numba.kernel import OPTIONS, Kernel, inlined, kernel
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _OPTIONS: Any = OPTIONS
-_EDGE = max(registers.ROWS, bfloat16.ROWS)
+_EDGE = amx.ROWS  # the most rows of a tile of any kernel
 
 
 class StepKernels(NamedTuple):
