@@ -12,7 +12,7 @@ do the parts in parallel (:mod:`rnnlab.ops.numba.parallel`). A kernel whose firs
 has several phases, each of which it divides with ``in_parts``. There are as many parts as threads if the
 first array has at least ``parallel_from`` elements, else one.
 
-Compiling a version takes half a second to 2 seconds, once. The machine code is cached next to this file, or
+Compiling a version takes half a second to 8 seconds, once. The machine code is cached next to this file, or
 in the user's cache folder if that place is read-only, or in the folder named by NUMBA_CACHE_DIR. It is
 compiled again after a change in one of the files of kernels, or if a file of the cache is damaged.
 """
@@ -356,11 +356,11 @@ def _announce(folder: Path | None) -> None:
     names = [each.cache_name(dtype) for each in _KERNELS for dtype in each.dtypes]
     cached = [path.name for path in folder.glob("*.nbi")] if folder and folder.is_dir() else []
     missing = sum(not any(name in file for file in cached) for name in names)
-    work = f"{missing} of {len(names)} kernels are not compiled yet; each is when it is needed, in about 1 s"
+    work = f"{missing} of {len(names)} kernels are not compiled yet; each is when it is needed, in 1 to 8 s"
     if folder:
         notice = (
             f"{work}, and saved. A training needs 10 to 20 of all; rnnlab kernels --warm-up compiles "
-            f"those that are missing, in about {max(1, round(missing / 80))} min"
+            f"those that are missing, in about {max(1, round(missing / 40))} min"
         )
     else:
         notice = f"{work}. They cannot be saved: set NUMBA_CACHE_DIR to a folder that can be written"
