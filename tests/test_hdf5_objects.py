@@ -166,7 +166,7 @@ def test_attributes(made):
 
 
 def shuffled(file):
-    """Names whose bytes are shuffled: HDF5 does that for strings only if it is told the size of an item."""
+    """Names whose bytes are shuffled: HDF5 does that only where the size of an item is set."""
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     properties.set_chunk((100,))
     properties.set_filter(h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FLAG_OPTIONAL, (16,))

@@ -51,10 +51,10 @@ def step_kernels(signature: str, *, arguments: str) -> Callable[[Callable[..., A
     def make(function: Any) -> StepKernels:
         rounded = FunctionType(function.__code__, function.__globals__, f"{function.__name__}_rounded")
         return StepKernels(
-            kernel(signature.replace("W[", "T["), arguments=arguments.replace(" W", ""))(function),
+            kernel(signature.replace("W[", "T["), arguments=arguments.replace(") W", ")"))(function),
             kernel(
                 signature.replace("W[", "uint32["),
-                arguments=arguments.replace(" W", " uint32"),
+                arguments=arguments.replace(") W", ") uint32"),
                 dtypes=bfloat16.VERSIONS,
             )(rounded),
         )

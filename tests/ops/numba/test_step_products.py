@@ -17,7 +17,7 @@ from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
 
 @step_kernels("T[:,::1], W[:,:,::1], int64, T[:,::1]", arguments="x (n, K); panels (Q, k, C) W; out! (n, G)")
 def multiply_in_parts(part, parts, x, panels, first_rows, out):
-    for row in share(2, part, parts):  # both halves with the same workspaces
+    for row in share(2, part, parts):  # each half with its own workspaces
         half = slice(row * x.shape[0] // 2, (row + 1) * x.shape[0] // 2)
         x_half, out_half = x[half], out[half]
         rows, edge = factor_rows(x.shape[0], panels), edge_rows(panels, out)
