@@ -16,6 +16,7 @@ Annotations of other kinds, such as arrays and generators, are not options and a
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ __all__ = [
     "Stored",
     "UpdateRuleName",
     "accepts",
+    "annotations_of",
     "as_plain",
     "check_option",
     "check_options",
@@ -123,6 +125,12 @@ Normalisation: TypeAlias = Literal["power", "gnmt"]
 TokenizerName: TypeAlias = Literal["simple", "ptb"]
 
 
+@functools.cache
+def annotations_of(thing: Callable[..., Any]) -> Mapping[str, Any]:
+    """The annotations of a function or a class. Python alone would evaluate their texts in every call."""
+    return types.MappingProxyType(get_type_hints(thing, include_extras=True))
+
+
 def option_annotations(constructor: Callable[..., Any]) -> dict[str, Any]:
     """The annotation of each argument of a class's constructor, in the form that recipes hold.
 
@@ -131,9 +139,9 @@ def option_annotations(constructor: Callable[..., Any]) -> dict[str, Any]:
     constructor : class or function
     """
     function = constructor.__init__ if isinstance(constructor, type) else constructor  # type: ignore[misc]
-    hints = get_type_hints(function, include_extras=True)
-    hints.pop("return", None)
-    return {name: _stored(annotation) for name, annotation in hints.items()}
+    return {
+        name: _stored(annotation) for name, annotation in annotations_of(function).items() if name != "return"
+    }
 
 
 def check_options(function: str, constructor: Callable[..., Any], values: Mapping[str, Any]) -> None:

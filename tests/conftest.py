@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from .browsing import browse, browser  # noqa: F401, fixtures
+from .one_in import pytest_collection_modifyitems  # noqa: F401, a hook
 from .simulated_cupy import install
 
 # Containers often forbid bytecode. Tests start many processes and import modules anew: compile each once.

@@ -47,6 +47,7 @@ def test_the_profile_of_a_side(simulated, monkeypatch):
     assert simulated.launches["lstm_forward"] >= before + 3 * (3 + 1 + kernels._CALLS)
 
 
+@pytest.mark.slow
 def test_each_side_has_a_process():
     asked = "(__import__('os').getpid(), __import__('benchmarks.kernels').kernels._lock is not None)"
     found = list(kernels.measure([(asked, {}, {})] * 3, eval))

@@ -182,6 +182,7 @@ def compare(case: Any, source: str, sizes: Sizes) -> tuple[float, list[str]]:
 # ------------------------------------------------------------------------------------------ tests
 
 
+@pytest.mark.one_in(3)
 @every_mistake
 def test_a_mistake_is_wrong_and_right_once_fixed(mistake):
     for sizes in (DISTINCT, SQUARE):

@@ -73,6 +73,7 @@ def test_gradients(structure, mask, rng):
     assert analytic == pytest.approx(numeric, rel=1e-6)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("structure", [DEEP, {"blocks": 1, "steps": 2, "intra": False}], ids=["deep", "net"])
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 3), (2, 0), (0, 2), (3, 4)], ids=str)
 def test_gradients_of_each_array(structure, sizes, rng):

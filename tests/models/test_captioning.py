@@ -107,6 +107,7 @@ def test_the_order_of_a_batch_does_not_matter(options, rng):
     np.testing.assert_allclose(permuted_grads.flat, grads.flat, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 @pytest.mark.parametrize("average", ["batch", "token"])
 @pytest.mark.parametrize("N", [0, 1, 3])

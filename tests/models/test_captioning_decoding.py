@@ -28,6 +28,7 @@ def searches(model, source, **options):
     return [(row % N, hypothesis) for row, hypotheses in enumerate(found) for hypothesis in hypotheses]
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_hypotheses_are_as_probable_as_the_model_says(options, rng):
     model, source = build(**options), features(rng, **options)
@@ -49,6 +50,7 @@ def test_one_beam_is_greedy(options, rng):
     assert [row[0].tokens for row in beams] == [row[0].tokens for row in greedy]
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_an_image_does_not_see_the_others(options, rng):
     model, source = build(**options), features(rng, **options)

@@ -94,6 +94,7 @@ def lengths_of(captions):
     return ((captions[:, 1:] != NULL) * np.arange(1, captions.shape[1])).max(axis=1)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("options", ARCHITECTURES, ids=name_of)
 def test_captions(options, rng, monkeypatch):
     """Every architecture with dropout and every loss that it allows."""
@@ -170,6 +171,7 @@ TRANSLATORS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("options", TRANSLATORS, ids=translation.name_of)
 def test_translations(options, rng, monkeypatch):
     source, target = translation.batch()
@@ -199,6 +201,7 @@ def test_translations(options, rng, monkeypatch):
     assert not inputs.source[past_the_end].any()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("options", classification.OPTIONS, ids=translation.name_of)
 @pytest.mark.parametrize("lengths", [None, classification.LENGTHS], ids=["full", "ragged"])
 def test_classes(options, lengths, rng, monkeypatch):

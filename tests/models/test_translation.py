@@ -108,6 +108,7 @@ def test_every_parameter_with_reconstruction():
     test_every_parameter(RECONSTRUCTING[1])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("options", COMBINATIONS + SMOOTHED, ids=name_of)
 @pytest.mark.parametrize(
     ("average", "drops"), [("batch", False), ("token", True)], ids=["batch", "token-dropout"]
@@ -145,6 +146,7 @@ def test_padding_and_order_change_nothing(options, rng):
     np.testing.assert_allclose(permuted.flat, grads.flat, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.one_in(3)
 @every_combination
 def test_it_decodes_as_it_trains(options):
     """Greedy and beam search: every sentence has the probability that the likelihood gives it."""

@@ -66,6 +66,7 @@ def compare(name, module, dtype, T, lengths, seed):
         assert_close(found, wanted, dtype, f"gradient of {key}")
 
 
+@pytest.mark.one_in(3)
 @every_case
 @every_module
 @every_dtype

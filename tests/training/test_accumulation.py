@@ -127,6 +127,7 @@ def accumulated(model, batch, count, rng=None):
     return sum(model.loss(*part, rng=rng, grads=grads, part_of=part_of)[0] for part in parts), grads
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("make", "options"), CASES, ids=name_of)
 @pytest.mark.parametrize("count", [2, 3, 4, N])
 def test_the_gradient_of_the_whole(make, options, count, rng):
@@ -250,6 +251,7 @@ def reference(request):
     return solver
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("accumulate", [2, 4, 50])
 def test_the_same_training(reference, accumulate):
     solver = Solver(copy_of(reference), Captions(attention=True), accumulate=accumulate, **OPTIONS)
@@ -257,6 +259,7 @@ def test_the_same_training(reference, accumulate):
     assert_close(solver, reference)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("change", [{}, {"accumulate": 1}, {"accumulate": 2}])
 def test_resume_in_the_middle(reference, change, tmp_path):
     class Killed(Exception):

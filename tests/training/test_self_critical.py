@@ -103,6 +103,7 @@ def test_the_exact_gradient_is_that_of_the_expected_reward():
         assert -(above - below) / (2 * h) == pytest.approx(gradient[place], abs=1e-9)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("baseline", "samples"), [("mean", 2), ("greedy", 1), ("greedy", 2)])
 @pytest.mark.parametrize("average", ["batch", "token"])
 def test_the_mean_of_the_estimator_is_the_exact_gradient(baseline, samples, average, monkeypatch):

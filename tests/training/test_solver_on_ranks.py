@@ -40,6 +40,7 @@ pytestmark = pytest.mark.usefixtures("no_pictures")
 # ------------------------------------------------------------------ the same training as that of one process
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("make", [attentive, arnet, reviewer, translator, classifier])
 def test_ranks_train_as_one_process_with_as_many_parts(make):
     solvers = on_ranks(3, lambda communicator: trained(make, communicator))
@@ -94,6 +95,7 @@ def reward(sources, tokens, lengths):
     return (tokens == 3 + sources[:, None] % 4).sum(axis=1) / lengths
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("average", ["batch", "token"])
 @pytest.mark.parametrize("baseline", ["mean", "greedy"])
 def test_ranks_sample_sentences_for_their_rows(average, baseline):

@@ -10,7 +10,7 @@ The decoder attends to the last block's thought vectors and starts from the revi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self, get_type_hints
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from rnnlab.layers.review import review_backward, review_forward, review_shapes
 from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.initialisation import FanIns
 from rnnlab.ops import ops_for
-from rnnlab.options import Count, Probability, check_option
+from rnnlab.options import Count, Probability, annotations_of, check_option
 from rnnlab.parameters import Parameters, scoped
 from rnnlab.types import Array, Random, Shapes
 
@@ -66,7 +66,7 @@ class ReviewerOptions(NamedTuple):
         given: dict[str, Any] = dict(options._asdict() if isinstance(options, cls) else options or {})  # type: ignore[arg-type]
         if unknown := [name for name in given if name not in cls._fields]:
             raise InputError(f"{model}: reviewer has {', '.join(unknown)}, expected {', '.join(cls._fields)}")
-        for name, annotation in get_type_hints(cls, include_extras=True).items():
+        for name, annotation in annotations_of(cls).items():
             if name in given:
                 check_option(model, f"reviewer.{name}", annotation, given[name])
         made = cls(**given)

@@ -20,6 +20,7 @@ from .submissions import ALL, graded, kinds, points, stub, submission
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="students' processes need POSIX")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "text",
     [

@@ -88,6 +88,7 @@ def test_sequence_is_the_equations(cell, lengths, rng):
         np.testing.assert_allclose(array, expected, rtol=1e-12)
 
 
+@pytest.mark.one_in(2)
 @every_cell
 @every_lengths
 def test_sequence_gradients(cell, lengths, rng):
@@ -99,6 +100,7 @@ def test_sequence_gradients(cell, lengths, rng):
     )
 
 
+@pytest.mark.one_in(3)
 @every_cell
 @every_shape
 def test_edge_shapes(cell, N, T, lengths, rng):

@@ -61,6 +61,7 @@ def reorder(inputs, cell):
     return {name: inputs[name] for name in names}
 
 
+@pytest.mark.one_in(2)
 @every_regularisation
 @pytest.mark.parametrize("seed", [7, None], ids=["training", "inference"])
 @pytest.mark.parametrize("lengths", [None, RAGGED], ids=["full", "ragged"])
@@ -214,6 +215,7 @@ def attentive_inputs(cell, rng, *, target):
     return arrays | {name: rng.standard_normal(shape) / 2 for name, shape in shapes.items()}
 
 
+@pytest.mark.one_in(3)
 @every_regularisation
 def test_gradients_with_attention(cell, regularisation, rng):
     inputs = attentive_inputs(cell, rng, target=True)

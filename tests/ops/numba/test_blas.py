@@ -48,6 +48,7 @@ def test_the_first_process_decides(tmp_path):
     assert is_faster(while_another_notes, str(tmp_path), 2)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"other"])
 def test_a_damaged_note_means_the_kernels(content, tmp_path):
     """It stays as it is, so that all processes choose the same."""

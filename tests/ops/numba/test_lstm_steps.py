@@ -74,6 +74,7 @@ def test_inputs_of_all_steps(alive, shared, width, dtype, rng, monkeypatch):
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=20 * np.finfo(dtype).eps, err_msg=name)
 
 
+@pytest.mark.one_in(2)
 @every_dtype
 @pytest.mark.parametrize("narrow", [False, True], ids=["", "narrow"])
 @pytest.mark.parametrize("shared", PARTS, indirect=True)

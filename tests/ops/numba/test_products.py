@@ -82,6 +82,7 @@ def assert_close(actual, expected):
     assert actual.dtype == expected.dtype
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.usefixtures("by")
 @every_dtype
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
