@@ -139,9 +139,8 @@ def option_annotations(constructor: Callable[..., Any]) -> dict[str, Any]:
     constructor : class or function
     """
     function = constructor.__init__ if isinstance(constructor, type) else constructor  # type: ignore[misc]
-    return {
-        name: _stored(annotation) for name, annotation in annotations_of(function).items() if name != "return"
-    }
+    found = annotations_of(function).items()
+    return {name: _stored(annotation) for name, annotation in found if name != "return"}
 
 
 def check_options(function: str, constructor: Callable[..., Any], values: Mapping[str, Any]) -> None:
