@@ -33,6 +33,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.arguments import PRIMITIVES, Declaration
 from rnnlab.ops.threads import import_numba, kernel_threads
@@ -185,7 +187,7 @@ class Kernel:
             raise InputError(f"{name}: the declaration of the arrays does not fit the signature")
         self._strided = [key for key, kind in kinds.items() if "[" in kind and "1]" not in kind]
         self.parameters = parameters
-        self._versions: dict[str, Callable[..., Any]] = {}
+        self._versions: dict[np.dtype, Callable[..., Any]] = {}  # a dtype in the other byte order has none
         _KERNELS.append(self)
 
     def __call__(self, *arguments: Any) -> None:
@@ -196,7 +198,7 @@ class Kernel:
     def run(self, parts: int, *arguments: Any) -> None:
         """Run it in this many parts."""
         try:
-            version = self._versions.get(arguments[0].dtype.char)
+            version = self._versions.get(arguments[0].dtype)
             if version is None:
                 self._check(arguments)
                 version = self.version(arguments[0].dtype.char)
@@ -219,13 +221,13 @@ class Kernel:
 
     def version(self, dtype: str) -> Any:
         """The compiled function for a dtype, "f" or "d": numba's dispatcher."""
-        version = self._versions.get(dtype)
+        version = self._versions.get(np.dtype(dtype))
         if version is None:
             if dtype not in self.dtypes:
                 raise RefusedError(
                     f"{self.function.__name__}: there is no version for {DTYPES.get(dtype, dtype)}"
                 )
-            version = self._versions[dtype] = self._compile(dtype)
+            version = self._versions[np.dtype(dtype)] = self._compile(dtype)
         return version
 
     def cache_name(self, dtype: str) -> str:
