@@ -48,7 +48,7 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
-        self._raises = False
+        self._raises = self._held = self._again = False
         self._handled = ExitStack()
 
     @property
@@ -58,6 +58,7 @@ class Interrupt:
 
     def __enter__(self) -> Interrupt:
         self.received = None
+        self._again = False
         if threading.current_thread() is threading.main_thread():
             self._handled.enter_context(handled(self._request))
         return self
@@ -81,9 +82,23 @@ class Interrupt:
         finally:
             self._raises = False
 
+    def hold(self) -> None:
+        """Let a second signal wait for :meth:`release`: between the two, the parameters change."""
+        self._held = True
+
+    def release(self) -> None:
+        """Raise KeyboardInterrupt if a second signal has waited."""
+        self._held = False
+        if self._again:
+            self._again = False
+            raise KeyboardInterrupt
+
     def _request(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
-            raise KeyboardInterrupt
+            if not self._held:
+                raise KeyboardInterrupt
+            self._again = True
+            return
         self.received = signal.Signals(number)
         line = f"\n{SIGNALS[self.received]}: saving a checkpoint; a second one ends at once\n"
         os.write(_STANDARD_ERROR, line.encode())  # not print, which this handler may have interrupted

@@ -119,9 +119,12 @@ def _naming_another(error: CheckpointError, damaged: Path) -> CheckpointError:
         return error
     for other in (previous_of(damaged), damaged.with_name("best.h5"), damaged.with_name("last.h5")):
         try:
-            which = _describe(load_checkpoint(other))
+            found = load_checkpoint(other)
         except (CheckpointError, FileNotFoundError):
             continue
+        if other.name == "best.h5" and found.average is not None:
+            continue  # its parameters are the averages, from which the run cannot resume
+        which = _describe(found)
         error.args = (f"{error}. {other} is whole ({which}): copy it to {damaged.name} to use it",)
         break
     return error

@@ -421,6 +421,7 @@ class Solver:
             If the parameters of several ranks differ.
         """
         self.stop_reason = self.signal = None
+        self.interrupted = self.stop_requested = False
         progress = make_progress(self.options) if self._is_first else Progress()
         try:
             with (
@@ -491,7 +492,7 @@ class Solver:
         with closing(prefetched(self._prepare, batches[order.batch :], ahead)) as prepared:
             started = time.perf_counter()
             for batch in prepared:
-                self._iterate(batch, started)
+                self._iterate(batch, started, interrupt)
                 tell_compiled()
                 is_to_save = self._checkpoint_is_due()
                 if is_to_save or self._results_are_due():
@@ -516,15 +517,21 @@ class Solver:
         """Whether the losses of the iterations so far are to be shown now."""
         return self._state.order.at_end or (self._state.iteration - 1) % self._update.read_every == 0
 
-    def _iterate(self, batch: Prepared, started: float) -> None:
-        """Make one update from a batch; ``started`` is when the wait for the batch began."""
-        batch = self._update(batch, self._state)
-        self._state.count(
-            averaged_over=batch.tokens if self._averages_tokens else batch.examples,
-            tokens=batch.tokens,
-            seconds=time.perf_counter() - started,
-            measured=batch.means,
-        )
+    def _iterate(self, batch: Prepared, started: float, interrupt: Interrupt) -> None:
+        """Make one update from a batch; ``started`` is when the wait for the batch began.
+
+        A signal comes before the update or after it is counted.
+        """
+        try:
+            batch = self._update(batch, self._state, interrupt.hold)
+            self._state.count(
+                averaged_over=batch.tokens if self._averages_tokens else batch.examples,
+                tokens=batch.tokens,
+                seconds=time.perf_counter() - started,
+                measured=batch.means,
+            )
+        finally:
+            interrupt.release()
 
     def _show_results(self, progress: Progress, total: int) -> None:
         """Read the results of the iterations since the last call, and show them."""

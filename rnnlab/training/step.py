@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -137,10 +137,11 @@ class Update:
             parts.append(part._replace(options={**part.options, **weights}))
         return batch._replace(parts=parts)
 
-    def __call__(self, batch: Prepared, state: TrainingState) -> Prepared:
+    def __call__(self, batch: Prepared, state: TrainingState, hold: Callable[[], None]) -> Prepared:
         """Make one update. Returns the batch, with the numbers of examples and tokens over all ranks.
 
-        With an objective, the returned batch is the one that the objective has computed.
+        With an objective, the returned batch is the one that the objective has computed. ``hold`` is called
+        before the parameters change.
 
         Raises
         ------
@@ -164,8 +165,11 @@ class Update:
                 batch = self._averaged_over_sentences(batch)
                 batch = padded(self._model, batch) if self.graphs else batch
             if batch.padded is None:
-                self._apply(*self._gradient(batch, state, all_have_rows), state)
+                loss, terms = self._gradient(batch, state, all_have_rows)
+                hold()
+                self._apply(loss, terms, state)
             else:
+                hold()
                 self._in_a_graph(batch.padded, state)
         except MemoryError as error:
             restore()

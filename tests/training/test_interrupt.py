@@ -22,6 +22,23 @@ def test_the_second_signal_raises(number, capfd):
     assert signal.getsignal(number) is previous
 
 
+def test_while_the_parameters_change_the_second_signal_waits():
+    with Interrupt() as interrupt:
+        signal.raise_signal(signal.SIGINT)
+        interrupt.hold()
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            interrupt.release()
+        interrupt.release()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with Interrupt() as interrupt:
+        interrupt.hold()
+        signal.raise_signal(signal.SIGINT)
+        interrupt.release()
+        assert interrupt.requested
+
+
 def test_at_once_the_first_signal_raises():
     with Interrupt() as interrupt:
         with pytest.raises(Interrupted), interrupt.at_once():

@@ -131,6 +131,17 @@ def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):
     assert (tmp_path / "last.h5").exists()
 
 
+def test_the_average_in_best_is_no_state_to_resume_from(make_model, data, tmp_path):
+    solver = Solver(
+        make_model(), data, run_dir=tmp_path, num_epochs=2, batch_size=8, verbose=False, ema_decay=0.9
+    )
+    solver.train()
+    for name in ("last.h5", "last.previous.h5"):
+        damage(tmp_path / name)
+    with pytest.raises(CheckpointError, match="last.h5: .*those that were written$"):
+        Solver.resume(tmp_path, make_model(), data)
+
+
 def test_a_former_format_is_no_damage(make_model, data, tmp_path):
     Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, batch_size=8, verbose=False).train()
     with h5py.File(tmp_path / "best.h5", "r+") as file:

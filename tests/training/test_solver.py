@@ -579,6 +579,42 @@ def interrupting(model, iteration, times=1):
     return Interrupting()
 
 
+@pytest.mark.parametrize("where", ["rule", "average"])
+def test_a_second_ctrl_c_waits_until_the_update_is_counted(make_model, data, monkeypatch, where):
+    options = {"update_rule": "adam", "ema_decay": 0.9}
+    reference = quiet(make_model(), data, **options)
+    reference.train()
+    solver = quiet(make_model(), data, **options)
+    changed = solver._state.rule if where == "rule" else solver._state.average
+    name = "step" if where == "rule" else "update"
+    change, calls = getattr(changed, name), []
+
+    def interrupted(*arguments, **given):
+        calls.append(None)
+        for _ in range(2 if len(calls) == 3 else 0):
+            signal.raise_signal(signal.SIGINT)
+        change(*arguments, **given)
+
+    monkeypatch.setattr(changed, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        solver.train()
+    solver.train()
+    assert solver.loss_history == reference.loss_history
+    np.testing.assert_array_equal(solver.model.params.flat, reference.model.params.flat)
+
+
+def test_what_ended_the_last_training_is_forgotten(make_model, data):
+    solver = quiet(interrupting(make_model(), 3), data)
+    solver.train()
+    assert solver.interrupted
+    assert solver.stop_requested
+    solver.model.params.flat[...] = np.nan
+    with pytest.raises(NonFiniteError):
+        solver.train()
+    assert not solver.interrupted
+    assert not solver.stop_requested
+
+
 @pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("iteration", [1, 9, 14, 20])
 def test_ctrl_c_ends_after_the_iteration_and_training_can_go_on(
