@@ -90,10 +90,13 @@ class Parameters(MutableMapping[str, Array]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         view = self[name]
-        if not isinstance(value, type(view)):
-            value = np.asarray(value, view.dtype)
+        value = value if isinstance(value, type(view)) else np.asarray(value)
+        if value.dtype.kind not in "biuf":
+            raise InputTypeError(f"parameter {name!r} is set to {value.dtype}, expected real numbers")
         if value.shape != view.shape:
             raise InputError(f"parameter {name!r} has shape {view.shape}, the array given has {value.shape}")
+        if isinstance(value, np.ndarray):
+            value = _converted(name, value, view.dtype)
         if isinstance(value, type(view)):
             view[...] = value
         else:
@@ -237,3 +240,12 @@ def _zeros_like(array: Array) -> Array:
     zeros = array.copy()  # works in every library
     zeros[...] = 0
     return zeros
+
+
+def _converted(name: str, value: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The values in another dtype, unless finite ones would become infinite."""
+    try:
+        with np.errstate(over="raise"):
+            return value.astype(dtype, copy=False)
+    except FloatingPointError:
+        raise InputError(f"parameter {name!r}: a value is too large for {dtype}") from None

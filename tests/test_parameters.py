@@ -44,6 +44,17 @@ def test_setting_copies_into_the_view(params):
     np.testing.assert_array_equal(params.flat[6:9], [2, 3, 4])
 
 
+def test_setting_keeps_the_numbers():
+    params = Parameters({"W": (2, 3)}, np.float32)
+    with pytest.raises(TypeError, match="parameter 'W' is set to complex128, expected real numbers"):
+        params["W"] = np.full((2, 3), 1j)
+    with pytest.raises(ValueError, match="parameter 'W': a value is too large for float32"):
+        params["W"] = np.full((2, 3), 1e300)
+    assert not params.flat.any()
+    params["W"] = np.full((2, 3), np.inf)
+    assert np.isinf(params.flat).all()
+
+
 @pytest.mark.parametrize(
     ("value", "found"), [(np.zeros((3, 2)), r"\(3, 2\)"), (1.0, r"\(\)"), ([[1, 2, 3]], r"\(1, 3\)")]
 )

@@ -171,6 +171,17 @@ class Declaration:
             self._fitting.clear()
         self._fitting.add(tuple(map(_form, arrays)))
 
+    def copied(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call, with copies of arrays that are not contiguous, aligned and writeable.
+
+        Arrays that the call writes stay as they are.
+        """
+        read = {argument.name for argument in self.arguments if not argument.written}
+        return {
+            name: array.copy() if name in read and _is_unusual(array) else array
+            for name, array in arrays.items()
+        }
+
     def _check_dtypes(self, function: str, present: list[Argument], arrays: Mapping[str, Any]) -> None:
         first = None
         for argument in present:
@@ -220,6 +231,10 @@ class Declaration:
                         f"{function}: {argument.name}, which is written, overlaps {other.name} in memory; "
                         "pass a copy of one of them"
                     )
+
+
+def _is_unusual(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and not array.flags.carray
 
 
 def checked(function: _Function) -> _Function:

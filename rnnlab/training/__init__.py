@@ -11,6 +11,7 @@ from rnnlab.training.checkpoint import (
     load_model,
     load_parameters,
     save_checkpoint,
+    save_model,
 )
 from rnnlab.training.clipping import clip_by_norm, clip_by_value, gradient_norm
 from rnnlab.training.nonfinite import NonFiniteError
@@ -48,6 +49,7 @@ __all__ = [
     "register_schedule",
     "register_update_rule",
     "save_checkpoint",
+    "save_model",
     "validation_loss",
     "warm_start",
 ]

@@ -19,6 +19,7 @@ under a temporary name, synced and renamed.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -118,8 +119,32 @@ class Checkpoint:
 
 
 def describe_model(model: Any) -> dict[str, Any]:
-    """The entries from which :func:`load_model` rebuilds a model: ``class`` and ``config``."""
+    """The entries from which :func:`load_model` rebuilds a model: ``class`` and ``config``.
+
+    Raises
+    ------
+    TypeError
+        If the ``config`` of a subclass of one of rnnlab's models are not the arguments of its constructor.
+    """
+    _check_config(model)
     return {"class": type(model).__name__, "config": json.loads(_as_json("model", model.config()))}
+
+
+def _check_config(model: Any) -> None:
+    """Refuse a model whose ``config`` has not all arguments of its constructor, or others."""
+    own = type(model)
+    if not isinstance(model, Model) or own.__module__.startswith("rnnlab."):
+        return
+    parameters = inspect.signature(own).parameters.values()
+    named = {each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+    config, takes_all = set(model.config()), any(each.kind is each.VAR_KEYWORD for each in parameters)
+    lost, refused = named - config - {"rng", "device"}, set() if takes_all else config - named
+    if lost or refused:
+        differ = f"leaves out {', '.join(sorted(lost))}" if lost else f"has {', '.join(sorted(refused))}"
+        raise InputTypeError(
+            f"{own.__name__}: config() {differ}, expected the arguments of __init__ by name, from which a "
+            'model is loaded: def config(self): return {**super().config(), "argument": self.argument}'
+        )
 
 
 def save_checkpoint(
@@ -232,6 +257,25 @@ def load_checkpoint(path: PathLike) -> Checkpoint:
             version=file.attrs["rnnlab_version"].decode(),
             **{name: _read_json(path, file, name, kind) for name, kind in _JSON.items()},
         )
+
+
+def save_model(path: PathLike, model: Any) -> None:
+    """Write a checkpoint with nothing but a model, from which :func:`load_model` rebuilds it.
+
+    Parameters
+    ----------
+    path : path
+        An existing file is replaced, once the new one is complete.
+    model : Model
+
+    Raises
+    ------
+    WriteError
+        If it cannot be written. The previous file stays.
+    TypeError
+        As :func:`describe_model`.
+    """
+    save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
 
 
 def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:

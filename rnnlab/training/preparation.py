@@ -71,12 +71,12 @@ class Preparation:
             If the batch does not fit into the memory of the device.
         """
         data, model = self._data, self._model
-        parts = {
-            number: data.batch("train", indices[rows])
-            for number, rows in self._rows_of_parts(indices).items()
-        }
-        num_examples = getattr(data, "num_examples", lambda batch: len(batch[-1]))
-        examples = sum(map(num_examples, parts.values()))
+        chosen = {number: indices[rows] for number, rows in self._rows_of_parts(indices).items()}
+        parts = {number: data.batch("train", rows) for number, rows in chosen.items()}
+        num_examples = getattr(data, "num_examples", None)
+        examples = sum(
+            map(len, chosen.values()) if num_examples is None else map(num_examples, parts.values())
+        )
         tokens = sum(map(data.num_tokens, parts.values())) if self._objective is None else 0
         ops_on(device_of(model.params.flat))  # makes the device current in this thread
         prefetch = getattr(model, "prefetch", lambda arrays: arrays)

@@ -99,7 +99,7 @@ class Objective(Protocol):
 class Data(Protocol):
     """A data set with a split "train" and, for validation, "val".
 
-    Where a row of a batch is several examples, such as an image with five captions, the data also have
+    Each index is one example. Where it is several, such as an image with five captions, the data also have
     ``num_examples(batch)``, the number that the loss is averaged over. Both ``loss`` and ``nll`` of the model
     then take such batches.
 

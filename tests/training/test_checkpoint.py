@@ -18,6 +18,7 @@ from rnnlab.training.checkpoint import (
     load_model,
     load_parameters,
     save_checkpoint,
+    save_model,
 )
 
 
@@ -166,6 +167,61 @@ def test_load_model_of_the_models_floor(tmp_path, rng):
     captions = rng.integers(0, 6, (3, 8))
     assert found.loss(features, captions)[0] == model.loss(features, captions)[0]
     assert found.config() == model.config()
+
+
+class Scaled(CaptioningRNN):
+    """A subclass with an argument of its own, which its config has."""
+
+    def __init__(self, *arguments, scale=1.0, **options):
+        super().__init__(*arguments, **options)
+        self.scale = scale
+
+    def config(self):
+        return {**super().config(), "scale": self.scale}
+
+
+class Lost(Scaled):
+    config = CaptioningRNN.config
+
+
+class Fixed(CaptioningRNN):
+    def __init__(self, word_to_idx):
+        super().__init__(word_to_idx, 3, 2, 4)
+
+
+class Unchanged(CaptioningRNN):
+    """A subclass without arguments of its own."""
+
+
+WORDS = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3}
+
+
+@pytest.mark.parametrize(
+    ("made", "options"), [(Scaled, {"scale": 3.0}), (Unchanged, {}), (CaptioningRNN, {})]
+)
+def test_a_saved_model_is_loaded_as_it_was(made, options, tmp_path):
+    model = made(WORDS, 3, 2, 4, cell_type="gru", rng=5, **options)
+    save_model(tmp_path / "model.h5", model)
+    found = load_model(tmp_path / "model.h5", known={made.__name__: made})
+    assert type(found) is made
+    assert vars(found).get("scale") == options.get("scale")
+    np.testing.assert_array_equal(found.params.flat, model.params.flat)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (
+            Lost(WORDS, 3, 2, 4),
+            r"Lost: config\(\) leaves out scale, expected the arguments of __init__ by name",
+        ),
+        (Fixed(WORDS), r"Fixed: config\(\) has attention, .*wordvec_dim, expected the arguments"),
+    ],
+)
+def test_a_model_that_could_not_be_loaded_is_not_saved(model, message, tmp_path):
+    with pytest.raises(TypeError, match=message):
+        save_model(tmp_path / "model.h5", model)
+    assert not list(tmp_path.iterdir())
 
 
 def test_load_model_of_an_unknown_class(path):

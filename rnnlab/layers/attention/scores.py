@@ -263,6 +263,8 @@ class SourceRows(NamedTuple):
             If the mask has another shape, or holds anything but 0 and 1.
         """
         N, L, C = memory.shape
+        if isinstance(memory, np.ndarray) and not memory.flags.carray:
+            memory = memory.copy()  # once, as compiled kernels do not take it and every step reads it
         ops, rows = ops_for(memory), memory.reshape(N * L, C)
         on_device = not isinstance(memory, np.ndarray) and type(mask) is type(memory)
         if mask is not None and on_device:  # its values are not read, which would wait for the device

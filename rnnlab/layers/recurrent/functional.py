@@ -116,7 +116,10 @@ class FunctionalCell:
             )
         for name, gradient in dparams.items():
             self._check_array("step_backward", f"dparams[{name!r}]", gradient, self._params[name])
-            self._dparams[name] = self._dparams[name] + gradient if name in self._dparams else gradient
+            if name in self._dparams:
+                self._dparams[name] += gradient
+            else:
+                self._dparams[name] = gradient.copy()  # the cell may return the same array at the next step
 
     def _unpacked(self, function: str, found: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
         if not isinstance(found, tuple) or len(found) != len(names):

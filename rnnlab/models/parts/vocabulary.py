@@ -10,16 +10,17 @@ from rnnlab.special_words import SPECIAL_WORDS
 
 
 def check_vocabulary(function: str, name: str, word_to_idx: Mapping[str, int]) -> None:
-    """Check that a vocabulary has ``<NULL>``, and that the special words have distinct tokens in range.
+    """Check that a vocabulary has ``<NULL>``, that words have distinct tokens, and the special ones' range.
 
-    The tokens of a model are 0 to V - 1, where V is the number of words.
+    The tokens of a model are 0 to V - 1, where V is the number of words. Words that are not special may have
+    others, as in the course's dictionaries with gaps; a model does not generate them.
 
     Raises
     ------
     ValueError
-        If ``<NULL>`` is missing, a special word has a token outside [0, V), or two of them have the same one.
+        If ``<NULL>`` is missing, a special word has a token outside [0, V), or two words have the same one.
     TypeError
-        If it is not a mapping, or the token of a special word is not an integer.
+        If it is not a mapping, or a token is not an integer.
     """
     if not isinstance(word_to_idx, Mapping):
         raise InputTypeError(
@@ -29,16 +30,14 @@ def check_vocabulary(function: str, name: str, word_to_idx: Mapping[str, int]) -
     if "<NULL>" not in word_to_idx:
         raise InputError(f"{function}: {name} has no <NULL>, the token of padding")
     V, words = len(word_to_idx), dict[int, str]()
-    for word in SPECIAL_WORDS:
-        if word not in word_to_idx:
-            continue
+    for word, given in word_to_idx.items():
         try:
-            token = operator.index(word_to_idx[word])
+            token = operator.index(given)
         except TypeError:
             raise InputTypeError(
-                f"{function}: {name} has {word_to_idx[word]!r} for {word}, expected an integer"
+                f"{function}: {name} has {given!r} for {word}, expected an integer"
             ) from None
-        if not 0 <= token < V:
+        if word in SPECIAL_WORDS and not 0 <= token < V:
             raise InputError(
                 f"{function}: {name} has the token {token} for {word}, "
                 f"expected one from 0 to {V - 1}, as there are {V} words"

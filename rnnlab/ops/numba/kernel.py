@@ -207,7 +207,13 @@ class Kernel:
             self._check(arguments)
             if len(arguments) != len(self.parameters):
                 raise
-            raise RefusedError(f"{self.function.__name__}: {error}") from error
+            unusual = [
+                name
+                for name, array in zip(self.parameters, arguments, strict=True)
+                if isinstance(array, np.ndarray) and not array.flags.carray
+            ]
+            found = f"{' and '.join(unusual)} strided, read-only or unaligned; " if unusual else ""
+            raise RefusedError(f"{self.function.__name__}: {found}{error}") from error
         if found != FITS:
             self._check(arguments)
             if found != OVERLAP or not self._strided:
@@ -287,10 +293,10 @@ def strict() -> bool:
 
 
 def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, or NumPy's of the same name for arrays of a layout that no kernel accepts.
+    """The function, which gets copies of arrays in a layout that no kernel accepts.
 
-    Wrong arguments raise an error that names the primitive. With RNNLAB_STRICT=1, other layouts raise
-    RefusedError.
+    If an array that it writes has such a layout, NumPy's function of the same name takes its place. Wrong
+    arguments raise an error that names the primitive. With RNNLAB_STRICT=1, other layouts raise RefusedError.
     """
     reference_module = importlib.import_module(function.__module__.replace(".numba.", ".numpy."))
     reference = getattr(reference_module, function.__name__)
@@ -304,9 +310,13 @@ def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*arguments, **options)
         except RefusedError:
-            declaration.check(function.__name__, signature.bind(*arguments, **options).arguments)
+            given = signature.bind(*arguments, **options)
+            declaration.check(function.__name__, given.arguments)
             if strict():
                 raise
+            given.arguments |= declaration.copied(given.arguments)
+            with contextlib.suppress(RefusedError):
+                return function(*given.args, **given.kwargs)
         except (TypeError, ValueError, IndexError, AttributeError):
             declaration.check(function.__name__, signature.bind(*arguments, **options).arguments)
             raise

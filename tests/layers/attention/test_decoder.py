@@ -41,6 +41,22 @@ def test_gradients(cell, score, parts, rng):
     assert_gradients(b.forward, b.backward, b.arrays, rng, directions=4)
 
 
+@every_score
+@pytest.mark.parametrize("view", ["read-only", "columns"])
+def test_a_memory_that_compiled_kernels_do_not_take(view, score, rng):
+    """It is copied once, before the steps; in tests, what a kernel refuses is an error."""
+    b = batch(rng, "lstm", score)
+    expected, memory = b.forward()[0], b.arrays["memory"]
+    if view == "columns":
+        memory = np.concatenate([memory, memory], axis=2)[:, :, : memory.shape[2]]
+    else:
+        memory.flags.writeable = False
+    b.arrays["memory"] = memory
+    *outs, cache = b.forward()
+    np.testing.assert_array_equal(outs[0], expected)
+    b.backward(*map(np.cos, outs), cache)
+
+
 @every_cell
 @every_part
 @pytest.mark.parametrize("ragged", [False, True], ids=["full", "ragged"])

@@ -399,3 +399,22 @@ def test_a_registered_name(monkeypatch, rng):
     words = {"<NULL>": 0, "<START>": 1, "<END>": 2}
     model = CaptioningRNN(words, D, 3, H, "peephole_lstm")
     assert model.config()["cell_type"] == "peephole_lstm"
+
+
+def test_a_cell_may_return_the_same_arrays_at_each_step(rng):
+    class Reusing(PeepholeLSTM):
+        kept = None
+
+        def step_backward(self, dstate, params, cache):
+            da, dprev, dparams = super().step_backward(dstate, params, cache)
+            self.kept = self.kept or dparams
+            for name, gradient in dparams.items():
+                self.kept[name][...] = gradient
+            return da, dprev, self.kept
+
+    params, (x, state), gradients = parameters(rng, PeepholeLSTM()), batch(rng), []
+    for cell in (PeepholeLSTM(), Reusing()):
+        h, _, cache = recurrent_forward(x, state, params, cell=cell)
+        gradients.append(recurrent_backward(np.cos(h), cache)[2])
+    for name, expected in gradients[0].items():
+        np.testing.assert_allclose(gradients[1][name], expected, rtol=1e-12)

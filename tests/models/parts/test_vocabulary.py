@@ -15,9 +15,11 @@ GOOD = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3}
         ({"<START>": -1}, ValueError, "has the token -1 for <START>"),
         ({"<END>": 1}, ValueError, "has the token 1 for both <START> and <END>, expected two"),
         ({"<END>": 2.5}, TypeError, "has 2.5 for <END>, expected an integer"),
+        ({"a": 2}, ValueError, "has the token 2 for both <END> and a, expected two"),
+        ({"a": None}, TypeError, "has None for a, expected an integer"),
     ],
 )
-def test_special_words_that_a_model_cannot_use(changes, error, message):
+def test_words_that_a_model_cannot_use(changes, error, message):
     with pytest.raises(error, match=f"CaptioningRNN: word_to_idx {message}"):
         CaptioningRNN(GOOD | changes, 3, 2, 4)
     with pytest.raises(error, match=f"Seq2Seq: source_word_to_idx {message}"):

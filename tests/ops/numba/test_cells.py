@@ -34,6 +34,30 @@ def test_cells_on_arrays_that_no_kernel_takes(name, dtype, normal):
     assert_same(name, arguments, view=lambda a: np.asfortranarray(a))
 
 
+def read_only(a):
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+@pytest.mark.usefixtures("lenient")
+@pytest.mark.parametrize("view", [strided, np.asfortranarray, read_only])
+def test_copies_of_such_arrays_are_the_kernel_s(view, rng):
+    """The same bits, where NumPy rounds differently."""
+    a, (expected, found) = rng.standard_normal((40, 300), np.float32), np.empty((2, 40, 300), np.float32)
+    numba_ops.rnn_forward(a, expected)
+    numba_ops.rnn_forward(view(a), found)
+    np.testing.assert_array_equal(found, expected)
+    numpy_ops.rnn_forward(a, found)
+    assert (found != expected).any()
+
+
+def test_the_refusal_names_the_array(rng):
+    a = rng.standard_normal((4, 6), np.float32)
+    with pytest.raises(TypeError, match="rnn_forward: a strided, read-only or unaligned; "):
+        numba_ops.rnn_forward(read_only(a), np.empty_like(a))
+
+
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("dtype", [np.float16])
 def test_cells_in_half_precision(name, dtype, normal):
