@@ -34,6 +34,7 @@ from rnnlab.decoding.search import (
 from rnnlab.errors import InputError
 from rnnlab.ops import Primitives, device_of, ops_for
 from rnnlab.ops.beams import GOING, REFUSED, BeamRules, BeamStep
+from rnnlab.options import NotNegative, check_option
 from rnnlab.types import Array
 
 DIVERSITY = 0.5  # the default
@@ -125,8 +126,7 @@ def beam_search(
         )
     check_count("beam_search", "n_best", n_best, 1, beam_size)
     for name, value in (("length_penalty", length_penalty), ("diversity", diversity)):
-        if not 0 <= value < np.inf:
-            raise InputError(f"beam_search: {name} is {value}, expected 0 or more")
+        check_option("beam_search", name, NotNegative, value)
     if normalisation not in _NORMALISATIONS:
         raise InputError(f"beam_search: normalisation is {normalisation!r}, expected 'power' or 'gnmt'")
     if num_groups == 1 and diversity != DIVERSITY:

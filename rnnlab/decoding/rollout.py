@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from rnnlab.decoding.search import (
     placed,
     select,
 )
-from rnnlab.errors import InputError, InputTypeError
+from rnnlab.errors import InputTypeError
 from rnnlab.ops import ops_for
+from rnnlab.options import Positive, Range, check_option
 from rnnlab.types import Array
 
 # (log-probabilities (n, V); sources (n,); step) -> (tokens, log-probabilities), (n,)
@@ -143,10 +144,8 @@ def sample(
     )
     if not isinstance(rng, np.random.Generator):
         raise InputTypeError(f"sample: rng is {rng!r}, expected a numpy Generator")
-    if not 0 < temperature < np.inf:
-        raise InputError(f"sample: temperature is {temperature}, expected a finite number above 0")
-    if not 0 < top_p <= 1:
-        raise InputError(f"sample: top_p is {top_p}, expected a number in (0, 1]")
+    check_option("sample", "temperature", Positive, temperature)
+    check_option("sample", "top_p", Annotated[float, Range("(0, 1]")], top_p)
     check_count("sample", "top_k", top_k, 0)
     check_count("sample", "count", count, 1)
     attention = attention_of("sample", model, return_alignments)

@@ -181,6 +181,8 @@ def check_count(function: str, name: str, value: int, least: int, most: int | No
     """
     try:
         count = operator.index(value)
+        if isinstance(value, bool):
+            raise TypeError
     except TypeError:
         raise InputTypeError(f"{function}: {name} is {value!r}, expected an integer") from None
     if count < least or (most is not None and count > most):

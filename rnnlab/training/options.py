@@ -74,6 +74,11 @@ class Options(SimpleNamespace):
         options["monitor_mode"] = mode_of(options["monitor"], options["monitor_mode"])
         return cls(**options)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"the solver's option {name} cannot be changed; Solver.resume takes new options of a run"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The options by name, in a form that JSON can hold."""
         return dict(vars(self))

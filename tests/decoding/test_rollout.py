@@ -205,11 +205,13 @@ def test_no_source(search, rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"temperature": 0.0}, "temperature is 0.0, expected a finite number above 0"),
-        ({"temperature": -1.0}, "temperature is -1.0, expected a finite number above 0"),
-        ({"temperature": float("nan")}, "temperature is nan, expected a finite number above 0"),
-        ({"temperature": float("inf")}, "temperature is inf, expected a finite number above 0"),
+        ({"temperature": 0.0}, "temperature is 0.0, expected a positive number"),
+        ({"temperature": -1.0}, "temperature is -1.0, expected a positive number"),
+        ({"temperature": float("nan")}, "temperature is nan, expected a positive number"),
+        ({"temperature": float("inf")}, "temperature is inf, expected a positive number"),
+        ({"temperature": None}, "temperature is None, expected a positive number"),
         ({"top_k": -1}, "top_k is -1, expected at least 0"),
+        ({"top_p": "a"}, "top_p is 'a', expected a number in"),
         ({"top_p": 0.0}, r"top_p is 0.0, expected a number in \(0, 1\]"),
         ({"top_p": 1.1}, r"top_p is 1.1, expected a number in \(0, 1\]"),
     ],

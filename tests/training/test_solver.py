@@ -603,6 +603,11 @@ def test_a_second_ctrl_c_waits_until_the_update_is_counted(make_model, data, mon
     np.testing.assert_array_equal(solver.model.params.flat, reference.model.params.flat)
 
 
+def test_options_of_a_solver_stay(model, data):
+    with pytest.raises(AttributeError, match="option num_epochs cannot be changed; Solver.resume takes new"):
+        quiet(model, data).options.num_epochs = 9
+
+
 def test_what_ended_the_last_training_is_forgotten(make_model, data):
     solver = quiet(interrupting(make_model(), 3), data)
     solver.train()

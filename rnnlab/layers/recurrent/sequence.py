@@ -37,7 +37,7 @@ class RecurrentCache(NamedTuple):
 
     x: Array  # (N, T, D)
     states: State  # each (N + M, H), the initial states first
-    gates: Array  # (M, G) activations
+    gates: Array  # (M, G) activations; of a cell from outside the package, what the gates are computed from
     saved: Any  # (M, H) what the cell's backward needs besides, such as an LSTM's tanh(c)
     params: Params
     given_states: int  # how many initial states the caller gave; the others are zeros
