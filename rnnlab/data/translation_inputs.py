@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
+from rnnlab.data.parallel import pad, source_row
 from rnnlab.data.parallel_text import TOKENIZERS, detokenize
 from rnnlab.data.subwords import Subwords
 from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.errors import InputTypeError
 from rnnlab.special_words import SPECIAL_WORDS
 
 
@@ -45,8 +49,32 @@ class TranslationInputs:
             return self.source_subwords.split(sentence)
         return TOKENIZERS[self.tokenizer](sentence)
 
+    def encode(self, sentences: Sequence[str]) -> np.ndarray:
+        """Sentences as a model reads them: the tokens of words and <END>, then <NULL>, (N, L) int32.
+
+        Raises
+        ------
+        TypeError
+            If ``sentences`` is a string instead of a list of strings.
+        """
+        if isinstance(sentences, str):
+            raise InputTypeError(
+                f"encode: sentences is the string {sentences!r}, expected a list of sentences"
+            )
+        return pad([source_row(self.source_vocabulary, self.tokenize(each)) for each in sentences])
+
     def detokenize(self, words: Sequence[str]) -> str:
-        """The sentence made of the words that a model generates."""
+        """The sentence made of the words that a model generates.
+
+        Raises
+        ------
+        TypeError
+            If ``words`` is a string instead of a list of words.
+        """
+        if isinstance(words, str):
+            raise InputTypeError(
+                f"detokenize: words is the string {words!r}, expected a list of words, such as its split()"
+            )
         return detokenize(words, self.tokenizer)
 
     def unknown_words(self, words: Sequence[str]) -> list[str]:

@@ -111,7 +111,10 @@ class Vocabulary:
         counts: Counter[str] = Counter()
         for tokens in token_lists:
             if isinstance(tokens, str):
-                raise InputTypeError(f"Vocabulary.build: found {tokens!r}, expected a list of its tokens")
+                raise InputTypeError(
+                    f"Vocabulary.build: token_lists has the string {tokens!r}, expected a list of words "
+                    "for each sentence"
+                )
             counts.update(tokens)
         return cls.from_counts(counts, min_count, max_size)
 
@@ -192,4 +195,5 @@ class Vocabulary:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Vocabulary({len(self)} words: {', '.join(self.idx_to_word[:8])}, ...)"
+        shown = [*self.idx_to_word[:8], *["..."] * (len(self) > 8)]
+        return f"Vocabulary({len(self)} words: {', '.join(shown)})"

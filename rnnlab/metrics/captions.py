@@ -127,7 +127,7 @@ def score_captions(
     tokenize : callable
         Splits candidates and references into words. Only scores by the same tokenizer are comparable:
         :func:`rnnlab.data.vocabulary.tokenize` (lower case, without punctuation), ``str.split`` for sentences
-        that are tokenised already, or :func:`~rnnlab.metrics.ptb_tokenizer`.
+        that are tokenised already, or the result of :func:`~rnnlab.metrics.ptb_tokenizer` for all of them.
     metrics : collection of str
         Some of the keys of ``METRICS``: BLEU, ROUGE-L, CIDEr, METEOR.
 

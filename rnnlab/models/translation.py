@@ -240,7 +240,7 @@ class Seq2Seq(EncoderDecoder):
         Parameters
         ----------
         source : (N, L) integers
-            Sentences of the source, then ``<NULL>``.
+            The words of each source and ``<END>``, without ``<START>``, then ``<NULL>``.
         target : (N, M) integers, or (N, S, M)
             ``<START>``, the words, ``<END>``, then ``<NULL>``. S sentences of each source are N S
             examples; each source is encoded once.

@@ -303,7 +303,8 @@ class DecodingConfig:
     def __post_init__(self) -> None:
         most = self.beam_size if self.method == "beam" else 1
         if self.n_best > most:
-            raise InputError(f"n_best is {self.n_best}, but {self.method} search finds at most {most}")
+            cure = ", its beam_size" if self.method == "beam" else ""
+            raise InputError(f"n_best is {self.n_best}, but {self.method} search finds at most {most}{cure}")
         if self.min_length > self.max_length:
             raise InputError(
                 f"min_length is {self.min_length}, expected at most {self.max_length}, max_length"

@@ -132,5 +132,8 @@ def config_of(
         If it holds no recipe.
     """
     if checkpoint.config is None:
-        raise InputError(f"{path} holds no recipe, expected a run of rnnlab train")
+        raise InputError(
+            f"{path} holds no recipe, expected a run of rnnlab train; "
+            "rnnlab.training.load_model loads the model of a run of Solver"
+        )
     return recipe_from_dict(checkpoint.config, str(path), overrides, to_train=to_train)

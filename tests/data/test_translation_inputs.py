@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from rnnlab.data import ParallelData
@@ -22,3 +23,22 @@ def test_unknown_words_come_once_and_in_order():
     inputs = TranslationInputs.from_saved(data.vocabulary.idx_to_word, data.preprocessing())
     assert inputs.unknown_words(["zwei", "hund", "rote", "zwei"]) == ["zwei", "rote"]
     assert inputs.unknown_words([]) == []
+
+
+def test_sentences_are_encoded_as_the_data_are():
+    data = ParallelData({"train": [(["ein", "hund"], ["a", "dog"]), (["hund"], ["dog"])]})
+    inputs = TranslationInputs.from_saved(data.vocabulary.idx_to_word, data.preprocessing())
+    source, _ = data.batch("train", np.arange(2))
+    np.testing.assert_array_equal(inputs.encode(["ein hund", "hund"]), source)
+    assert inputs.encode(["Zwei"]).tolist() == [[3, 2]]
+    assert inputs.encode([]).shape == (0, 0)
+
+
+def test_sentences_and_words_are_lists():
+    data = ParallelData(PAIRS)
+    inputs = TranslationInputs.from_saved(data.vocabulary.idx_to_word, data.preprocessing())
+    with pytest.raises(TypeError, match="encode: sentences is the string 'ein hund', expected a list"):
+        inputs.encode("ein hund")
+    with pytest.raises(TypeError, match="detokenize: words is the string 'a dog', expected a list of words"):
+        inputs.detokenize("a dog")
+    assert inputs.detokenize(["a", "dog"]) == "a dog"

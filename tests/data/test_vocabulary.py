@@ -59,7 +59,7 @@ def test_build_orders_by_count_then_alphabet_and_drops_the_rare():
     for option in ("min_count", "max_size"):
         with pytest.raises(ValueError, match=f"{option} is 0, expected at least 1"):
             Vocabulary.build(sentences, **{option: 0})
-    with pytest.raises(TypeError, match="Vocabulary.build: found 'a dog', expected a list of its tokens"):
+    with pytest.raises(TypeError, match="Vocabulary.build: token_lists has the string 'a dog', expected"):
         Vocabulary.build(["a dog"])
 
 

@@ -10,6 +10,7 @@ shapes.json     the version of the generator, and its arguments
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,7 @@ def ensure_shapes(directory: PathLike | None = None) -> Path:
     """The folder of the built-in data, written if missing; ValueError if another version wrote it."""
     folder = shapes_directory() if directory is None else Path(directory)
     if not folder.exists():
+        print("rnnlab: drawing the built-in data, once, in about 20 seconds", file=sys.stderr, flush=True)
         try:
             write_shapes(folder)
         except OSError:
