@@ -48,6 +48,9 @@ class ParallelSplit:
     source_rows: TokenRows
     target_rows: TokenRows
 
+    def __repr__(self) -> str:
+        return f"ParallelSplit({len(self):,} pairs)"
+
     @property
     def references(self) -> list[list[list[str]]]:
         """The reference translations: one of each source."""

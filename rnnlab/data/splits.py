@@ -55,6 +55,11 @@ class CaptionSplit:
     global_features: Features | None = None
     encodings: Mapping[str, ImageEncoding] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        shape, dtype = tuple(self.features.shape), self.features.dtype
+        sizes = f"{len(self.features):,} images, {len(self.captions):,} captions"
+        return f"CaptionSplit({sizes}, features {shape} {dtype})"
+
     def __post_init__(self) -> None:
         for name, ndim in (("captions", 2), ("image_idxs", 1)):
             object.__setattr__(self, name, self._integers(name, ndim))

@@ -38,6 +38,9 @@ class Subwords:
 
     model: bytes
 
+    def __repr__(self) -> str:
+        return f"Subwords(a model of {len(self.model):,} bytes)"
+
     @classmethod
     def fit(cls, sentences: Iterable[str], vocabulary_size: int) -> Self:
         """Find the pieces of a language.

@@ -63,3 +63,7 @@ def test_padding_comes_after_the_end_and_nothing_else(caption):
 def test_references_are_lists_of_sentences(references):
     with pytest.raises(TypeError, match="references: found .*, expected a list of sentences for each image"):
         split(references=references)
+
+
+def test_its_repr_is_one_line():
+    assert repr(split()) == "CaptionSplit(2 images, 2 captions, features (2, 3) float32)"

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from rnnlab.data import ParallelData
+from rnnlab.data.subwords import Subwords
 from rnnlab.data.translation_inputs import TranslationInputs
 
 PAIRS = {"train": [(["ein", "hund"], ["a", "dog"])]}
@@ -32,6 +33,12 @@ def test_sentences_are_encoded_as_the_data_are():
     np.testing.assert_array_equal(inputs.encode(["ein hund", "hund"]), source)
     assert inputs.encode(["Zwei"]).tolist() == [[3, 2]]
     assert inputs.encode([]).shape == (0, 0)
+
+
+def test_a_repr_is_one_line():
+    data = ParallelData(PAIRS)
+    assert repr(data.split("train")) == "ParallelSplit(1 pairs)"
+    assert repr(Subwords(b"123")) == "Subwords(a model of 3 bytes)"
 
 
 def test_sentences_and_words_are_lists():
