@@ -146,7 +146,7 @@ def step(
     prepared = Preparation(model, data, options, ranks)(np.arange(len(batch[-1])))
 
     def taken() -> float:
-        update(prepared, state, hold=lambda: None)
+        update(prepared, state)
         state.count(averaged_over=1, tokens=1, seconds=0.0)
         state.read(update.read(state.iteration))
         return state.losses[-1]

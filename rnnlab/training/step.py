@@ -137,7 +137,9 @@ class Update:
             parts.append(part._replace(options={**part.options, **weights}))
         return batch._replace(parts=parts)
 
-    def __call__(self, batch: Prepared, state: TrainingState, hold: Callable[[], None]) -> Prepared:
+    def __call__(
+        self, batch: Prepared, state: TrainingState, hold: Callable[[], None] = lambda: None
+    ) -> Prepared:
         """Make one update. Returns the batch, with the numbers of examples and tokens over all ranks.
 
         With an objective, the returned batch is the one that the objective has computed. ``hold`` is called
