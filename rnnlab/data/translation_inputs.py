@@ -57,10 +57,7 @@ class TranslationInputs:
         TypeError
             If ``sentences`` is a string instead of a list of strings.
         """
-        if isinstance(sentences, str):
-            raise InputTypeError(
-                f"encode: sentences is the string {sentences!r}, expected a list of sentences"
-            )
+        _check_list("encode", "sentences", sentences)
         return pad([source_row(self.source_vocabulary, self.tokenize(each)) for each in sentences])
 
     def detokenize(self, words: Sequence[str]) -> str:
@@ -71,13 +68,16 @@ class TranslationInputs:
         TypeError
             If ``words`` is a string instead of a list of words.
         """
-        if isinstance(words, str):
-            raise InputTypeError(
-                f"detokenize: words is the string {words!r}, expected a list of words, such as its split()"
-            )
+        _check_list("detokenize", "words", words)
         return detokenize(words, self.tokenizer)
 
     def unknown_words(self, words: Sequence[str]) -> list[str]:
         """The words that the model reads as <UNK>, each once: unknown words, and text of special words."""
         known = self.source_vocabulary
         return list(dict.fromkeys(word for word in words if word not in known or word in SPECIAL_WORDS))
+
+
+def _check_list(function: str, name: str, given: Sequence[str]) -> None:
+    """Refuse a string, which is a sequence of its letters."""
+    if isinstance(given, str):
+        raise InputTypeError(f"{function}: {name} is the string {given!r}, expected a list of {name}")

@@ -181,10 +181,10 @@ def check_count(function: str, name: str, value: int, least: int, most: int | No
     """
     try:
         count = operator.index(value)
-        if isinstance(value, bool):
-            raise TypeError
     except TypeError:
-        raise InputTypeError(f"{function}: {name} is {value!r}, expected an integer") from None
+        count = None
+    if count is None or isinstance(value, bool):
+        raise InputTypeError(f"{function}: {name} is {value!r}, expected an integer")
     if count < least or (most is not None and count > most):
         expected = f"at least {least}" if most is None else f"{least} to {most}"
         raise InputError(f"{function}: {name} is {count}, expected {expected}")

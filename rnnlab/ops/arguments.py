@@ -30,7 +30,7 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.types import Array
 
-__all__ = ["PRIMITIVES", "Argument", "Declaration", "checked"]
+__all__ = ["PRIMITIVES", "Argument", "Declaration", "checked", "is_unusual"]
 _form = operator.attrgetter("shape", "dtype")
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _ARGUMENT = re.compile(r"(\w+)(!?) \(([^)]*)\)(?: (-1|0)\.\.(\w+))?(?: (float64|uint32|int64))?(?: = (\w+))?")
@@ -178,7 +178,7 @@ class Declaration:
         """
         read = {argument.name for argument in self.arguments if not argument.written}
         return {
-            name: array.copy() if name in read and _is_unusual(array) else array
+            name: array.copy() if name in read and is_unusual(array) else array
             for name, array in arrays.items()
         }
 
@@ -233,7 +233,8 @@ class Declaration:
                     )
 
 
-def _is_unusual(array: Any) -> bool:
+def is_unusual(array: Any) -> bool:
+    """Whether an array is strided, unaligned or read-only: compiled kernels do not take it."""
     return isinstance(array, np.ndarray) and not array.flags.carray
 
 

@@ -427,5 +427,7 @@ def test_alignments_belong_to_the_words(seed, num_groups, length_penalty):
 def test_wrong_options(options, message, rng):
     with pytest.raises(TypeError, match="n_best is 1.5, expected an integer"):
         beam_search(TableModel.random(rng), [0], n_best=1.5)
+    with pytest.raises(TypeError, match="beam_size is True, expected an integer"):
+        beam_search(TableModel.random(rng), [0], beam_size=True)
     with pytest.raises(ValueError, match=f"^beam_search: {message}"):
         beam_search(TableModel.random(rng), [0], **options)

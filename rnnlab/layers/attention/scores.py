@@ -22,6 +22,7 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import as_mask
 from rnnlab.ops import ops_for, unchecked
+from rnnlab.ops.arguments import is_unusual
 from rnnlab.options import AttentionScore
 from rnnlab.types import Array
 
@@ -263,8 +264,8 @@ class SourceRows(NamedTuple):
             If the mask has another shape, or holds anything but 0 and 1.
         """
         N, L, C = memory.shape
-        if isinstance(memory, np.ndarray) and not memory.flags.carray:
-            memory = memory.copy()  # once, as compiled kernels do not take it and every step reads it
+        if is_unusual(memory):
+            memory = memory.copy()  # once, and not at every step that reads it
         ops, rows = ops_for(memory), memory.reshape(N * L, C)
         on_device = not isinstance(memory, np.ndarray) and type(mask) is type(memory)
         if mask is not None and on_device:  # its values are not read, which would wait for the device

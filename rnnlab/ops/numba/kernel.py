@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
-from rnnlab.ops.arguments import PRIMITIVES, Declaration
+from rnnlab.ops.arguments import PRIMITIVES, Declaration, is_unusual
 from rnnlab.ops.threads import import_numba, kernel_threads
 
 numba = import_numba()
@@ -208,9 +208,7 @@ class Kernel:
             if len(arguments) != len(self.parameters):
                 raise
             unusual = [
-                name
-                for name, array in zip(self.parameters, arguments, strict=True)
-                if isinstance(array, np.ndarray) and not array.flags.carray
+                name for name, array in zip(self.parameters, arguments, strict=True) if is_unusual(array)
             ]
             found = f"{' and '.join(unusual)} strided, read-only or unaligned; " if unusual else ""
             raise RefusedError(f"{self.function.__name__}: {found}{error}") from error

@@ -103,14 +103,16 @@ def test_directory(monkeypatch, tmp_path):
     assert shapes_directory() == tmp_path / "home" / ".cache" / "rnnlab" / "shapes"
 
 
-def test_made_on_first_use(monkeypatch, tmp_path):
+def test_made_on_first_use(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("RNNLAB_SHAPES", str(tmp_path / "shapes"))
     monkeypatch.setattr(build, "SIZES", {"train": 3})
     monkeypatch.setattr(build.write_shapes, "__defaults__", ({"train": 3},))
     data = open_shapes()
     assert data.split("train").num_images == 3
+    assert capsys.readouterr().err == "rnnlab: drawing the built-in data, once, in about 20 seconds\n"
     monkeypatch.setattr(build, "write_shapes", None)
     assert ensure_shapes() == tmp_path / "shapes"
+    assert not capsys.readouterr().err
 
 
 def test_what_another_version_made_is_not_read(monkeypatch, shapes_copy):

@@ -8,6 +8,7 @@ pytest.importorskip("threadpoolctl")
 
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.numba import kernel as kernels
 
 from ..cases import CELLS, SHAPES, TOLERANCE, cell_arguments, named
 from .compare import assert_same, assert_same_arguments, every_dtype, strided
@@ -50,6 +51,19 @@ def test_copies_of_such_arrays_are_the_kernel_s(view, rng):
     np.testing.assert_array_equal(found, expected)
     numpy_ops.rnn_forward(a, found)
     assert (found != expected).any()
+
+
+@pytest.mark.usefixtures("lenient")
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_copies_are_the_kernel_s_in_any_number_of_parts(parts, rng, monkeypatch):
+    monkeypatch.setattr(kernels, "_threads", parts)
+    a, (expected, found) = rng.standard_normal((9, 70), np.float32), np.empty((2, 9, 70), np.float32)
+    with kernels.always_parallel():
+        numba_ops.rnn_forward(a, expected)
+        numba_ops.rnn_forward(strided(a), found)
+        np.testing.assert_array_equal(found, expected)
+        with pytest.raises(ValueError, match="rnn_forward: h, which is written, overlaps a in memory"):
+            numba_ops.rnn_forward(a[::-1], a)
 
 
 def test_the_refusal_names_the_array(rng):
