@@ -71,12 +71,11 @@ class Preparation:
             If the batch does not fit into the memory of the device.
         """
         data, model = self._data, self._model
-        chosen = {number: indices[rows] for number, rows in self._rows_of_parts(indices).items()}
-        parts = {number: data.batch("train", rows) for number, rows in chosen.items()}
-        num_examples = getattr(data, "num_examples", None)
-        examples = sum(
-            map(len, chosen.values()) if num_examples is None else map(num_examples, parts.values())
-        )
+        parts = {
+            number: data.batch("train", indices[rows])
+            for number, rows in self._rows_of_parts(indices).items()
+        }
+        examples = sum(map(getattr(data, "num_examples", _rows), parts.values()))
         tokens = sum(map(data.num_tokens, parts.values())) if self._objective is None else 0
         ops_on(device_of(model.params.flat))  # makes the device current in this thread
         prefetch = getattr(model, "prefetch", lambda arrays: arrays)
@@ -99,6 +98,11 @@ class Preparation:
         parts = balanced(lengths, size * self._accumulate)
         first, end = (len(parts) * each // size for each in (rank, rank + 1))
         return {number: parts[number] for number in range(first, end)}
+
+
+def _rows(batch: Sequence[Any]) -> int:
+    """The rows of the last array of a batch; arguments that are left out are None."""
+    return len(next(array for array in reversed(batch) if array is not None))
 
 
 def padded(model: Any, batch: Prepared) -> Prepared:

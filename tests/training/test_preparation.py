@@ -38,10 +38,12 @@ def test_examples_are_counted_by_the_data(model, data):
     assert Preparation(model, data, OPTIONS)(np.arange(4)).examples == 20
 
 
-def test_otherwise_each_index_is_one(model, data):
+def test_otherwise_the_rows_of_the_last_array(model, data):
     batch = data.batch
     data.batch = lambda split, indices: (*batch(split, indices), None)  # lengths of a classifier's sequences
     assert Preparation(model, data, OPTIONS)(np.arange(5)).examples == 5
+    data.batch = lambda split, indices: (np.zeros(2), np.zeros(96), None)  # one index is a whole batch
+    assert Preparation(model, data, SimpleNamespace(accumulate=1))(np.arange(1)).examples == 96
 
 
 def test_tokens_are_not_counted_before_an_objective_has_sampled_them(model, data):
