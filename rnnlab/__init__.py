@@ -16,15 +16,16 @@ Each package uses only the packages above it in this list:
 :mod:`rnnlab.ensembles`  trained models of several runs as one
 :mod:`rnnlab.gradcheck`  numeric gradients, and the check of every layer and model
 :mod:`rnnlab.reporting`  tables and pictures
-:mod:`rnnlab.serving`    a trained captioner in a browser
+:mod:`rnnlab.serving`    a web page for a trained captioner or translator
 :mod:`rnnlab.cs231n`     the module names of the cs231n course
 :mod:`rnnlab.course`     teaching: students' functions in a model, the files of an assignment
 :mod:`rnnlab.cli`        the ``rnnlab`` command
 
 Any package may use :mod:`rnnlab.parameters` (named views of one flat buffer), :mod:`rnnlab.plots`,
-:mod:`rnnlab.types`, the modules of files (:mod:`rnnlab.reading`, :mod:`rnnlab.files`, :mod:`rnnlab.locks`,
-:mod:`rnnlab.hdf5_objects`, :mod:`rnnlab.limits`) and those of checks (:mod:`rnnlab.options`,
-:mod:`rnnlab.errors`). :class:`RnnlabError` is the base class of all errors.
+:mod:`rnnlab.types`, :mod:`rnnlab.special_words`, the modules of files (:mod:`rnnlab.reading`,
+:mod:`rnnlab.files`, :mod:`rnnlab.locks`, :mod:`rnnlab.hdf5_objects`, :mod:`rnnlab.limits`) and those of
+checks (:mod:`rnnlab.options`, :mod:`rnnlab.errors`, :mod:`rnnlab.importing`). :class:`RnnlabError` is the
+base class of all errors.
 """
 
 from rnnlab.errors import RnnlabError

@@ -32,6 +32,7 @@ class WriteError(RnnlabError, OSError):
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(f"{path} was not written: {error.strerror or error}")
+        self.reason = error
 
 
 @contextmanager
@@ -140,6 +141,8 @@ def atomic_folder(argument: str, path: str | os.PathLike[str]) -> Iterator[Path]
             _put(temporary, target, 0o777)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+    except WriteError as error:  # of a file in the temporary folder, which no longer exists
+        raise WriteError(target, error.reason) from error
     except OSError as error:
         raise WriteError(target, error) from error
 

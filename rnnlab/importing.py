@@ -29,6 +29,8 @@ def imported(argument: str, path: str) -> Any:
         If there is no such module or object, or the module cannot be imported.
     """
     module, _, name = path.partition(":")
+    if module.startswith("."):
+        raise InputError(f"{argument} is {path!r}, expected the full name of a module, without a first dot")
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError, SyntaxError) as error:
@@ -43,7 +45,7 @@ def created(argument: str, path: str, found: Callable[..., T]) -> T:
     Parameters
     ----------
     argument, path : str
-        As there.
+        As in :func:`imported`.
     found : class
 
     Raises

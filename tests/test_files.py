@@ -242,6 +242,18 @@ def test_an_error_leaves_no_folder(tmp_path, error):
     assert names(tmp_path) == []
 
 
+def test_the_error_of_a_file_in_a_folder_names_the_folder(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def write():
+        with atomic_folder("--out", tmp_path / "made") as temporary, atomic_write(temporary / "x.txt"):
+            full()
+
+    with pytest.raises(WriteError, match=f"^{tmp_path}/made was not written: No space left on device$"):
+        write()
+
+
 # ------------------------------------------------------------------ files that cannot be written
 
 

@@ -40,3 +40,8 @@ class _Free:
 class _Sized:
     def __init__(self, size, depth=2):
         pass
+
+
+def test_the_name_of_a_module_is_its_full_name():
+    with pytest.raises(ValueError, match=r"^cell_type is '\.cells:Name', expected the full name of a module"):
+        imported("cell_type", ".cells:Name")

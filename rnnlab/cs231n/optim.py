@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.training.optim import make_update_rule
 from rnnlab.types import Array
 
@@ -41,6 +41,8 @@ def _update(name: str, w: Array, dw: Array, config: dict[str, Any] | None) -> tu
     config = {} if config is None else config
     if np.shape(dw) != np.shape(w):
         raise InputError(f"{name}: dw has shape {np.shape(dw)}, expected {np.shape(w)} as w")
+    if np.result_type(w) not in (np.float32, np.float64):
+        raise InputTypeError(f"{name}: w has dtype {np.result_type(w)}, expected float32 or float64")
     defaults = make_update_rule(name)
     known = [*defaults.config(), *defaults.slots, "t"]
     if unknown := [key for key in config if key not in known]:

@@ -147,6 +147,7 @@ class CaptionSplit:
         Raises
         ------
         ValueError
+            If one is not. The message has its row.
         """
         self._check_range("captions", len(vocabulary), "token", "words of the vocabulary")
         for token, present in (

@@ -25,6 +25,7 @@ from rnnlab.decoding.search import (
 )
 from rnnlab.errors import InputTypeError
 from rnnlab.ops import ops_for
+from rnnlab.ops.arguments import normal_divisor
 from rnnlab.options import Positive, Range, check_option
 from rnnlab.types import Array
 
@@ -84,7 +85,7 @@ def sample(
     model: StepModel,
     source: Any,
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     count: int = 1,
     max_length: int = 30,
     min_length: int = 0,
@@ -102,7 +103,7 @@ def sample(
     model : StepModel
     source : anything
         The argument of ``model.start``, N rows.
-    rng : numpy Generator
+    rng : numpy Generator or seed
         A sentence depends on the generator and on the row of its source, not on the other sources.
     count : int
         The number of sentences for each row of ``source``. The source is encoded once.
@@ -142,8 +143,9 @@ def sample(
         forbid=forbid,
         no_repeat_ngram=no_repeat_ngram,
     )
-    if not isinstance(rng, np.random.Generator):
-        raise InputTypeError(f"sample: rng is {rng!r}, expected a numpy Generator")
+    if isinstance(rng, bool) or not isinstance(rng, np.random.Generator | int | np.integer):
+        raise InputTypeError(f"sample: rng is {rng!r}, expected a numpy Generator or a seed")
+    rng = np.random.default_rng(rng)
     check_option("sample", "temperature", Positive, temperature)
     check_option("sample", "top_p", Annotated[float, Range("(0, 1]")], top_p)
     check_count("sample", "top_k", top_k, 0)
@@ -182,7 +184,7 @@ def _likely(log_probs: Array, temperature: float, top_k: int, top_p: float) -> A
     if top_p < 1:
         with np.errstate(over="ignore"):
             probs = likely - np.where(most > -np.inf, most, 0)
-            probs /= max(temperature, np.finfo(probs.dtype).tiny)
+            probs /= normal_divisor(temperature, probs.dtype)
         likely[~_nucleus(np.exp(probs, out=probs), top_p)] = -np.inf
     return likely
 

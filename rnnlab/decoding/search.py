@@ -11,7 +11,8 @@ of the library of the log-probabilities. A model that attends to its source may 
     weights = model.attention(state)                       (N, L), those of the step that gave this state
 
 A state is an array whose first axis is the row, or a tuple of states. Anything else in it, such as None or an
-object with prepacked weights, belongs to all rows and is passed on unchanged.
+object with prepacked weights, belongs to all rows and is passed on unchanged; lists and dicts of arrays are
+refused.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ class Hypothesis(NamedTuple):
     score : float
         The value that hypotheses are ranked by: ``log_prob``, or ``log_prob`` normalised by the length.
     finished : bool
-        Whether it ended with <END> rather than at the maximum length.
+        Whether it ends with <END>. Beam search ends a sentence of ``max_length`` words with <END>; greedy
+        decoding and sampling return it unfinished.
     alignment : (steps, L) array, or None
         Attention to the source, with ``return_alignments=True``: a row for each token and, if ``finished``,
         one for <END>. L is that of the model's ``attention``; for sentences, the length of the longest source
@@ -130,6 +132,8 @@ def num_rows(state: DecodingState) -> int:
     ------
     ValueError
         If the state has no array.
+    TypeError
+        If it has arrays in a list or a dict.
     """
     rows = _num_rows(state)
     if rows is None:
@@ -144,7 +148,14 @@ def _num_rows(state: DecodingState) -> int | None:
 
 def _first_array(state: DecodingState) -> Array | None:
     if isinstance(state, tuple):
-        return next((array for part in state if (array := _first_array(part)) is not None), None)
+        arrays = [array for part in state if (array := _first_array(part)) is not None]
+        return arrays[0] if arrays else None
+    parts = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
+    if any(hasattr(part, "shape") for part in parts):
+        raise InputTypeError(
+            f"the state has a {type(state).__name__} of arrays in it, whose rows would not be selected; "
+            "expected a tuple"
+        )
     return state if hasattr(state, "shape") else None
 
 

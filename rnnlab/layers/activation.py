@@ -70,7 +70,7 @@ def relu_backward(dout: Array, cache: ReLUCache) -> Array:
         If dout differs from x in shape or dtype.
     """
     check_gradient("relu_backward", dout, cache.x.shape, cache.x.dtype)
-    return dout * (cache.x > 0)
+    return np.where(cache.x > 0, dout, cache.x.dtype.type(0))
 
 
 def tanh_forward(x: Array) -> tuple[Array, TanhCache]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
+from rnnlab.errors import InputError
 from rnnlab.layers.checks import check_shapes, gradient_arrays, ops_of
 from rnnlab.types import Array
 
@@ -45,6 +46,8 @@ def affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, AffineCache]:
         If an array is not float32 or float64, or the dtypes differ.
     """
     ops = ops_of("affine_forward", x=x, w=w, b=b)
+    if not x.ndim:
+        raise InputError(f"affine_forward: x has shape {x.shape}, expected (N, d_1, ..., d_k)")
     rows = x.reshape(x.shape[0], prod(x.shape[1:]))
     check_shapes("affine_forward", x=(rows, "N D"), w=(w, "D M"), b=(b, "M"))
     return ops.affine(rows, w, b), AffineCache(x, w, b)

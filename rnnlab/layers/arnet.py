@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rnnlab.layers.checks import check_mask, check_shapes, check_size, ops_of
+from rnnlab.layers.checks import check_cache, check_mask, check_shapes, check_size, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.lstm import lstm_backward, lstm_forward
 from rnnlab.layers.recurrent.packing import as_rows
@@ -135,9 +135,10 @@ def arnet_backward(
 
     Raises
     ------
-    ValueError
-        If an array of ``into`` does not fit.
+    ValueError, TypeError
+        If an array of ``into`` does not fit, or the cache is not that of the forward.
     """
+    check_cache("arnet_backward", cache, ARNetCache)
     errors, params, h0_given, lstm = cache
     ops, packing, N, first = ops_for(errors), lstm.packing, len(lstm.x), _first(lstm)
     dparams = gradients_of("arnet_backward", params, errors, into)

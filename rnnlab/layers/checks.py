@@ -228,6 +228,18 @@ def in_memory_of(array: Array, other: Array) -> bool:
     return array is other or (on_cpu and np.may_share_memory(array, other))
 
 
+def check_cache(function: str, cache: Any, expected: type) -> None:
+    """Check that a cache is that of the forward whose backward is called.
+
+    Raises
+    ------
+    TypeError
+        If it is not.
+    """
+    if not isinstance(cache, expected):
+        raise InputTypeError(f"{function}: cache is a {type(cache).__name__}, expected that of the forward")
+
+
 def as_mask(function: str, name: str, mask: Array, shape: tuple[int, ...], axes: str) -> np.ndarray:
     """Check a mask and return it as a NumPy array of booleans.
 
@@ -277,11 +289,15 @@ def as_lengths(function: str, lengths: Array, N: int, most: int, axis: str) -> n
     Raises
     ------
     ValueError
-        If they are not integers in that range, one for each sequence.
+        If they are not in that range, one for each sequence.
+    TypeError
+        If they are not integers.
     """
     counts = np.asarray(lengths)
+    if not counts.size:  # an empty list is an array of floats
+        counts = counts.astype(np.intp)
     if counts.shape != (N,) or counts.dtype.kind not in "iu":
-        raise InputError(
+        raise (InputError if counts.shape != (N,) else InputTypeError)(
             f"{function}: lengths has shape {counts.shape} and dtype {counts.dtype}, expected {N} integers"
         )
     if counts.size and (counts.min() < 0 or counts.max() > most):
@@ -298,15 +314,15 @@ def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) 
     Raises
     ------
     ValueError
-        If the mask has another shape or dtype than expected, or a value is neither 0 nor 1.
+        If the mask has another shape than expected, or a value is neither 0 nor 1.
     TypeError
-        If the mask and ``like`` belong to different libraries.
+        If the mask and ``like`` belong to different libraries, or the mask has floats of another dtype.
     """
     ops_for(mask, like)
-    if mask.dtype == bool:
+    if mask.dtype.kind in "biu":
         mask = mask.astype(like.dtype)
     if mask.shape != shape or mask.dtype != like.dtype:
-        raise InputError(
+        raise (InputError if mask.shape != shape else InputTypeError)(
             f"{function}: mask has shape {mask.shape} and dtype {mask.dtype}, "
             f"expected (N, T) = {shape} and {like.dtype}"
         )
@@ -344,7 +360,7 @@ def as_tokens(function: str, name: str, tokens: Array, size: int, *, of: str = "
     IndexError
         If a token is not in [0, size).
     """
-    if tokens.dtype.kind not in "iu":
+    if tokens.dtype.kind not in "iu" and tokens.size:  # an empty list is an array of floats
         raise InputTypeError(f"{function}: {name} has dtype {tokens.dtype}, expected integers")
     if tokens.size and (tokens.min() < 0 or tokens.max() >= size):
         wrong = tokens.max() if tokens.max() >= size else tokens.min()

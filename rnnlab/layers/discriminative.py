@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
-from rnnlab.layers.checks import check_shapes, check_size, ops_of
+from rnnlab.layers.checks import check_cache, check_shapes, check_size, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
@@ -152,9 +152,10 @@ def discriminative_backward(
 
     Raises
     ------
-    ValueError
-        If an array of ``into`` does not fit.
+    ValueError, TypeError
+        If an array of ``into`` does not fit, or the cache is not that of the forward.
     """
+    check_cache("discriminative_backward", cache, DiscriminativeCache)
     thoughts, params, slots, dscores = cache
     ops, (N, L, _), k = ops_for(thoughts), thoughts.shape, dscores.shape[1]
     dparams = gradients_of("discriminative_backward", params, thoughts, into)

@@ -32,7 +32,7 @@ from typing import NamedTuple
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.attention.memories import MemoriesCache, attend, attend_backward
 from rnnlab.layers.attention.scores import SourceRows
-from rnnlab.layers.checks import check_gradient, check_shapes, check_size, check_state, ops_of
+from rnnlab.layers.checks import check_cache, check_gradient, check_shapes, check_size, check_state, ops_of
 from rnnlab.layers.copying import copy_of
 from rnnlab.layers.dropout import DropoutCache, dropout_backward, dropout_forward
 from rnnlab.layers.parameters import gradients_of, select_params
@@ -227,8 +227,9 @@ def review_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient or an array of ``into`` does not fit.
+        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
     """
+    check_cache("review_backward", cache, ReviewCache)
     connections, params, memory, rows, blocks = cache
     ops, (N, L, H) = ops_for(memory), (len(memory), connections.steps, blocks[0].history.shape[2])
     grads = gradients_of("review_backward", params, memory, into)

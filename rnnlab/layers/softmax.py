@@ -20,7 +20,7 @@ from rnnlab.errors import InputError
 from rnnlab.layers.checks import as_mask, as_tokens, check_probability, check_shapes, ops_of
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
-from rnnlab.options import LossAverage
+from rnnlab.options import LossAverage, Positive, check_option
 from rnnlab.types import Array
 
 AVERAGES = get_args(LossAverage)
@@ -37,7 +37,7 @@ def softmax_loss(
         Scores before the softmax.
     y : (M,) integers in [0, V)
         The true class of each row. It may be a NumPy array even if x is on a GPU.
-    divisor : float, optional
+    divisor : float > 0, optional
         The sum over the rows is divided by it; M by default.
     label_smoothing : float in [0, 1)
         The probability that is spread evenly over all classes.
@@ -53,7 +53,7 @@ def softmax_loss(
     IndexError
         If a class is out of range.
     ValueError
-        If the shape of y or the label smoothing is wrong.
+        If the shape of y, the divisor or the label smoothing is wrong.
     TypeError
         If x is not float32 or float64, or y does not hold integers.
     """
@@ -63,7 +63,10 @@ def softmax_loss(
     if y.shape != (M,):
         raise InputError(f"softmax_loss: y has shape {y.shape}, expected (M,) = {(M,)}")
     y = as_tokens("softmax_loss", "y", y, V)
-    divisor = max(M, 1) if divisor is None else divisor
+    if divisor is None:
+        divisor = max(M, 1)
+    else:
+        check_option("softmax_loss", "divisor", Positive, divisor)
     dx = ops.empty(x.shape, x.dtype)
     losses = ops.softmax_cross_entropy(x, ops.indices(y), 1 / divisor, dx, label_smoothing)
     return losses.sum(dtype="float64") / divisor, dx

@@ -69,7 +69,7 @@ def checked_options(model: type, constructor: Mapping[str, Any]) -> dict[str, An
         for name, value in constructor.items()
         if name not in ("self", "__class__", "rng", "device")
     }
-    regularisation = Regularisation.of(constructor["regularisation"])._asdict()
+    regularisation = Regularisation.of(model.__name__, constructor["regularisation"])._asdict()
     options |= {"dtype": np.dtype(constructor["dtype"]).name, "regularisation": regularisation}
     if "reviewer" in options:
         options["reviewer"] = ReviewerOptions.of(model.__name__, constructor["reviewer"])._asdict()
@@ -117,21 +117,16 @@ class Model:
         The loss weights are the current ones. If a weight has been set to 0, the size of its part is
         included, so that the rebuilt model still has the part.
         """
-        options = self._options | {name: as_plain(getattr(self, name)) for name in self._losses}
+        options = self._options | self.loss_weights
         for name, (part, size) in LOSS_PARTS.items():
             if self._options.get(name) and not options[name] and options[size] is None:
                 options[size] = getattr(self, part).size
         return {name: dict(value) if isinstance(value, dict) else value for name, value in options.items()}
 
     @property
-    def _losses(self) -> list[str]:
-        """The names of the loss weights. They are attributes and may be changed."""
-        return [name for name in LOSSES if name in self._options]
-
-    @property
-    def loss_weights(self) -> tuple[float, ...]:
-        """The current weights of the losses. A CUDA graph of a training step keeps those of its capture."""
-        return tuple(getattr(self, name) for name in self._losses)
+    def loss_weights(self) -> dict[str, float]:
+        """The current weights of the losses. They are attributes and may be changed."""
+        return {name: as_plain(getattr(self, name)) for name in LOSSES if name in self._options}
 
     def _weighted(self, name: str, term: Any, share: float) -> Any:
         """A loss times its weight and the batch's share; adds it to :attr:`last_terms`.
@@ -150,9 +145,33 @@ class Model:
 
     def _check_losses(self, function: str) -> None:
         """Raise ValueError if a loss weight has been set to an invalid value."""
-        for name in self._losses:
-            check = check_probability if name == "label_smoothing" else check_weight
-            check(f"{type(self).__name__}.{function}", name, getattr(self, name))
+        model = type(self).__name__
+        for name in LOSSES:
+            weight = getattr(self, name, 0.0)
+            if name in self._options:
+                check = check_probability if name == "label_smoothing" else check_weight
+                check(f"{model}.{function}", name, weight)
+            elif weight:
+                raise InputError(
+                    f"{model}.{function}: {name} is {weight!r}, but a {model} has no such loss, only "
+                    f"{', '.join(self.loss_weights)}"
+                )
+
+    def _part_of(self, loss: str) -> Any:
+        """The part of the model that computes a loss.
+
+        Raises
+        ------
+        ValueError
+            If the model has no such part: the loss weight was 0 when it was built, and was changed later.
+        """
+        part, size = LOSS_PARTS[loss]
+        if (found := getattr(self, part)) is None:
+            raise InputError(
+                f"{type(self).__name__}: {loss} is {getattr(self, loss)}, but the model was made without the "
+                f"part that computes this loss: give it {size}"
+            )
+        return found
 
     @classmethod
     def from_config(

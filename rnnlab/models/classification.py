@@ -25,7 +25,7 @@ from rnnlab.models.base import BatchSize, Model, RegularisationOptions, averagin
 from rnnlab.models.input_gradients import ClassificationGradients
 from rnnlab.models.parts.initialisation import INIT_SCALE, set_forget_bias
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
-from rnnlab.models.parts.reconstruction import check_reconstructor, decoder_reconstructor
+from rnnlab.models.parts.reconstruction import decoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence, StackedLayers
 from rnnlab.ops import ops_for
 from rnnlab.options import (
@@ -85,7 +85,7 @@ class SequenceClassifier(Model):
         so that a state is remembered for longer (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1). Must
         be 0 for a cell without a forget gate.
     initialisation : "course" or "uniform"
-        "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100. "uniform":
+        "course": weights from N(0, 1) / sqrt(fan-in). "uniform":
         all from U(-init_scale, init_scale). Biases start at zero.
     init_scale : float > 0
         Bound of the "uniform" initialisation; 0.08 is LRCN's. Only "uniform" takes another value.
@@ -237,7 +237,7 @@ class SequenceClassifier(Model):
         dr, _, _ = affine_backward(scores, projected, into=(grads["W_class"], grads["b_class"]))
         dh = _weighted_sum_backward(dropout_backward(dr, dropped), weights)
         if self.reconstruction:
-            term, dterm, _ = check_reconstructor(self, "reconstruction", self.reconstructor).loss(
+            term, dterm, _ = self._part_of("reconstruction").loss(
                 params, h, None, lengths, weight=self.reconstruction * share, grads=grads, mask=mask
             )
             loss += self._weighted("reconstruction", term, share)
@@ -270,7 +270,8 @@ class SequenceClassifier(Model):
         if lengths is not None:
             lengths = real_lengths("SequenceClassifier.loss", rows, T, lengths)
             padded = self._ops.zeros((rows, rounded_up(T), D), x.dtype)
-            padded[:, :T], x, T = x, padded, rounded_up(T)
+            padded[:, :T] = x
+            x, T = padded, rounded_up(T)
             arrays["mask"] = real_steps(lengths, T, x.dtype)
         arrays |= {"x": x, "weights": self._weights(rows, T, lengths)}
         return Padded(arrays, rows / max(1, N))

@@ -25,12 +25,12 @@ from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.base import LOSSES, BatchSize, averaging_size
 from rnnlab.models.inference import Inference
 from rnnlab.models.parts.decoders import Decoded
-from rnnlab.models.parts.discriminator import Discriminator, check_discriminator
+from rnnlab.models.parts.discriminator import Discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.output_loss import OutputLoss
 from rnnlab.models.parts.padding import Padded
-from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor, check_reconstructor
+from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor
 from rnnlab.models.parts.repeats import Repeats
 from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
 from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places, sampled_inputs
@@ -187,7 +187,7 @@ class EncoderDecoder(Inference):
         grads.complete(self._after_embedding)
         dthoughts: Sequence[Array | None] = [None] * len(thoughts)
         if self.discriminative:
-            term, drepeated = check_discriminator(self).loss(
+            term, drepeated = self._part_of("discriminative").loss(
                 params,
                 list(map(repeats.repeated, thoughts)),
                 forced,
@@ -199,9 +199,9 @@ class EncoderDecoder(Inference):
         dsource = self.reviewer.backward(repeats.backward(dsource), dthoughts, reviewed, grads)
         if self.encoder_reconstruction:
             weight = self.encoder_reconstruction * scales.share
-            term, dmemory = check_reconstructor(
-                self, "encoder_reconstruction", self.encoder_reconstructor
-            ).loss(params, encoder_source.memory, inputs, weight=weight, grads=grads)
+            term, dmemory = self._part_of("encoder_reconstruction").loss(
+                params, encoder_source.memory, inputs, weight=weight, grads=grads
+            )
             loss += self._weighted("encoder_reconstruction", term, scales.share)
             if dsource.memory is not None:
                 dmemory += dsource.memory
@@ -230,10 +230,10 @@ class EncoderDecoder(Inference):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        inputs, rows = self._inputs("loss", inputs)
+        inputs, rows = self._inputs("padded", inputs)
         weights, lengths = sentence_weights, sentence_lengths
         forced = self._teacher_forced(
-            "loss", "tokens", tokens, rows, lengths=lengths, sentence_weights=weights, several=True
+            "padded", "tokens", tokens, rows, lengths=lengths, sentence_weights=weights, several=True
         )
         scales = self._loss_scales(forced, part_of)
         arrays = forced.padded(scales.divisor, self.null_token, self.dtype)
@@ -263,7 +263,8 @@ class EncoderDecoder(Inference):
         if not places.any():
             return forced
         state = self._start(inputs)
-        state = select(state, np.repeat(np.arange(N := num_rows(state)), len(tokens) // N))
+        N = num_rows(state)
+        state = select(state, np.repeat(np.arange(N), len(tokens) // N))
         return forced._replace(inputs=sampled_inputs(self, state, tokens, places, points))
 
     def _loss_scales(self, forced: TeacherForced, part_of: BatchSize | None) -> LossScales:
@@ -308,7 +309,7 @@ class EncoderDecoder(Inference):
             dweights["source"] = float(self.doubly_stochastic * scales.share) * dterm
         dfirst = None
         if self.reconstruction:
-            term, dstates, dfirst = check_reconstructor(self, "reconstruction", self.reconstructor).loss(
+            term, dstates, dfirst = self._part_of("reconstruction").loss(
                 self.params,
                 decoded.hidden,
                 decoded.first,

@@ -30,7 +30,7 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.types import Array
 
-__all__ = ["PRIMITIVES", "Argument", "Declaration", "checked", "is_unusual"]
+__all__ = ["PRIMITIVES", "Argument", "Declaration", "checked", "is_unusual", "normal_divisor"]
 _form = operator.attrgetter("shape", "dtype")
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _ARGUMENT = re.compile(r"(\w+)(!?) \(([^)]*)\)(?: (-1|0)\.\.(\w+))?(?: (float64|uint32|int64))?(?: = (\w+))?")
@@ -419,3 +419,12 @@ PRIMITIVES: dict[str, Declaration] = {
         "flush_subnormals": "x! (P,)",
     }.items()
 }
+
+
+def normal_divisor(value: float, dtype: np.dtype) -> float:
+    """The positive number nearest to ``value`` that is, like its inverse, a normal number of the dtype.
+
+    Kernels treat subnormal numbers as zero, and minus infinity times zero is NaN.
+    """
+    least = float(np.finfo(dtype).tiny)
+    return min(max(float(value), least), 0.5 / least)

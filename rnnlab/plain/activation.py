@@ -23,7 +23,7 @@ def relu_forward(x):
 def relu_backward(dout, cache):
     """Return dx."""
     x = cache
-    return dout * (x > 0)
+    return np.where(x > 0, dout, 0)
 
 
 def tanh_forward(x):

@@ -59,7 +59,7 @@ class _ModelTable(Table):
         except (ValueError, TypeError) as error:  # make it begin with the key, like all errors of tables
             raise type(error)(str(error).removeprefix("model: ")) from error
         try:
-            Regularisation.of(asdict(self.regularisation)).check("model", cell)
+            Regularisation(**asdict(self.regularisation)).check("model", cell)
         except (ValueError, TypeError) as error:
             raise type(error)(str(error).replace("model: ", "regularisation.", 1)) from error
 

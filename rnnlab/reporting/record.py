@@ -82,12 +82,12 @@ class StageRecord:
     def finished(self) -> bool:
         """Whether all epochs are done, or ``patience`` is exhausted; false if their number is unknown."""
         asked = self.options.get("num_epochs")
-        return isinstance(asked, int) and (len(self.history) >= asked or self.stopped_early)
+        return isinstance(asked, int) and (self.epochs >= asked or self.stopped_early)
 
     @property
     def progress(self) -> str:
         """The number of epochs that are done, and whether there should be more."""
-        done, asked = len(self.history), self.options.get("num_epochs")
+        done, asked = self.epochs, self.options.get("num_epochs")
         if not isinstance(asked, int):
             return str(done)
         if done >= asked:
@@ -151,6 +151,8 @@ class Record:
     @property
     def best_epoch(self) -> int | None:
         """The best epoch of the last stage, numbered across all stages; None without validation."""
+        if not self.stages:
+            return None
         *before, last = self.stages
         return None if last.best_epoch is None else sum(each.epochs for each in before) + last.best_epoch
 
@@ -158,8 +160,9 @@ class Record:
         """Names and values of the most important properties of the run."""
         parameters = "unknown" if self.num_parameters is None else f"{self.num_parameters:,}"
         progress = "; ".join(stage.progress for stage in self.stages)
-        monitor = self.stages[-1].monitor
-        best = "no validation" if self.best_epoch is None else f"{self.best_epoch} by {monitor}"
+        best = (
+            "no validation" if self.best_epoch is None else f"{self.best_epoch} by {self.stages[-1].monitor}"
+        )
         return [
             ("task", self.task),
             ("parameters", parameters),

@@ -56,14 +56,12 @@ def evaluate(
         If the extra that computes the scores is not installed.
     KeyError
         If the data have no such split.
+    TypeError
+        If an argument has another type.
+    ValueError
+        If the run has no data, or ``decoding`` is given for a classifier.
     """
-    if not isinstance(run, Run):
-        raise InputTypeError(f"evaluate: run is {run!r}, expected a Run, such as load_run returns")
-    if run.data is None:
-        raise InputError(
-            f"evaluate: {run.directory} was opened without its data: load_run(..., with_data=True)"
-        )
-    config: Any = run.config
+    config: Any = _with_data("evaluate", run).config
     task = task_of(config)
     changed = "run.config.decoding.changed(...)", "dataclasses.replace(run.config.evaluation, ...)"
     for name, given, kind, example in (
@@ -107,12 +105,27 @@ def discrepancy(
     ------
     KeyError
         If the data have no such split.
+    TypeError
+        If ``run`` is not a run.
     ValueError
-        If the model does not generate sentences, or the split is empty.
+        If the run has no data, the model does not generate sentences, the runs form an ensemble, or the split
+        is empty.
     """
-    config: Any = run.config
+    config: Any = _with_data("discrepancy", run).config
     task = task_of(config)
     if not task.writes_sentences:
         raise InputError(f"{run.directory} has a model that {task.does}, expected one that writes sentences")
+    if run.members:
+        raise InputError(f"discrepancy: run is an ensemble of {len(run.members)} runs, expected one run")
     split, ranks = split or config.evaluation.split, communicator_of(communicator)
     return measure_discrepancy(config, run.data, run.model, split, first=first, communicator=ranks)
+
+
+def _with_data(function: str, run: Run) -> Run:
+    if not isinstance(run, Run):
+        raise InputTypeError(f"{function}: run is {run!r}, expected a Run, such as load_run returns")
+    if run.data is None:
+        raise InputError(
+            f"{function}: {run.directory} was opened without its data: load_run(..., with_data=True)"
+        )
+    return run

@@ -39,7 +39,8 @@ class Answerer:
     attends : bool
         Whether the model attends to its source.
     widest_beam : int
-        The widest beam that an answer may have: 10, or that of ``decoding`` if it is wider.
+        The widest beam that an answer may have: the largest multiple of ``num_groups`` up to 10, or the beam
+        of ``decoding`` if that is wider.
     """
 
     def __init__(self, run: Run, decoding: DecodingConfig, device: str = "cpu") -> None:

@@ -16,6 +16,7 @@ from rnnlab.data.subwords import SUBWORDS
 from rnnlab.data.translation_inputs import TranslationInputs
 from rnnlab.decoding import Ensemble, Hypothesis, Prediction, build_lexicon, replace_unknown, teacher_forced
 from rnnlab.decoding.ensemble import Average
+from rnnlab.errors import InputTypeError
 from rnnlab.metrics import (
     TRANSLATION_METRICS,
     TRANSLATION_SCORERS,
@@ -345,9 +346,13 @@ def lexicon(model: Seq2Seq, data: ParallelData, *, batch_size: int = 64) -> dict
 
     Raises
     ------
+    TypeError
+        If the model is an ensemble.
     ValueError
         If the model does not attend to its source.
     """
+    if not hasattr(model, "align"):
+        raise InputTypeError(f"lexicon: model is an {type(model).__name__}, expected one model")
     pairs = data.split("train")
 
     def aligned() -> Iterator[tuple[Words, Words, Any]]:

@@ -243,6 +243,7 @@ def load_checkpoint(path: PathLike) -> Checkpoint:
     CheckpointError
         If it is not HDF5, truncated, not a checkpoint of this version, or a field is missing or damaged.
     """
+    path = _file_of(path)
     with _open(path) as file:
         optimiser = _get(path, file, "optimiser", h5py.Group)
         steps = optimiser.attrs.get("steps")
@@ -293,6 +294,7 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
     FileNotFoundError, CheckpointError
         As :func:`load_checkpoint`; also if the class is unknown or has other parameters.
     """
+    path = _file_of(path)
     with _open(path) as file:
         parameters = _read_parameters(path, file)
         described = _read_json(path, file, "model", (dict,))
@@ -330,6 +332,7 @@ def load_parameters(path: PathLike, model: Any) -> None:
     FileNotFoundError, CheckpointError
         As :func:`load_checkpoint`; also if names or shapes differ from those of the model.
     """
+    path = _file_of(path)
     with _open(path) as file:
         parameters = _read_parameters(path, file)
     _assign(path, parameters, model.params)
@@ -353,13 +356,16 @@ def check_shapes(path: PathLike, found: Shapes, expected: Shapes) -> None:
             raise CheckpointError(path, "parameters", name, f"only {', '.join(expected)}")
 
 
-@contextmanager
-def _open(path: PathLike) -> Iterator[h5py.File]:
-    """Open a checkpoint, or that of a run directory. Errors of HDF5 become a CheckpointError."""
+def _file_of(path: PathLike) -> PathLike:
+    """The file of a checkpoint, or of a run directory."""
     if not os.path.exists(path):
         raise FileNotFoundError(f"{os.fspath(path)}: no such checkpoint")
-    if os.path.isdir(path):
-        path = checkpoint_of(path)
+    return checkpoint_of(path) if os.path.isdir(path) else path
+
+
+@contextmanager
+def _open(path: PathLike) -> Iterator[h5py.File]:
+    """Open a checkpoint. Errors of HDF5 become a CheckpointError."""
     try:
         with h5py.File(path, "r") as file:
             found = file.attrs.get("format")

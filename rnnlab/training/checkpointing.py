@@ -16,7 +16,6 @@ from rnnlab.training.checkpoint import (
     load_parameters,
     save_checkpoint,
 )
-from rnnlab.training.compatibility import loss_weights
 from rnnlab.training.nonfinite import check_parameters
 from rnnlab.training.options import Options
 from rnnlab.training.previous import keep_previous, match_best, put_back
@@ -168,7 +167,7 @@ class InDirectory:
         graphs: bool,
     ) -> None:
         self._run, self._model, self._options, self._state = run, model, options, state
-        self._graphs, self._loss_weights = graphs, loss_weights(model)
+        self._graphs, self._loss_weights = graphs, getattr(model, "loss_weights", {})
         self._config, self._own_evaluate, self._objective = config, own_evaluate, objective
         vocabulary = getattr(data, "vocabulary", None)
         self._data = {

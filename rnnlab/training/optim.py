@@ -16,6 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
+from rnnlab.errors import InputTypeError
 from rnnlab.ops import ops_for
 from rnnlab.options import NotNegative, Positive, Probability
 from rnnlab.training.configured import check_names
@@ -23,6 +26,7 @@ from rnnlab.training.registry import Registry
 from rnnlab.training.update_rule import Rule, UpdateRule
 from rnnlab.types import Array
 
+_LEAST_EPSILON = 2**20  # smallest normal numbers: kernels treat subnormal numbers as zero, and 0 / 0 is NaN
 _FLUSH_EVERY = 64  # updates: few passes over the state, and subnormal averages do not slow down many updates
 
 
@@ -42,6 +46,8 @@ class PrimitiveRule(UpdateRule):
         """Update parameters and state in place, as in :class:`UpdateRule`."""
         ops = ops_for(w)
         numbers = self._numbers() | {"learning_rate": learning_rate, "scale": scale}
+        if "epsilon" in numbers:
+            numbers["epsilon"] = max(numbers["epsilon"], _LEAST_EPSILON * float(np.finfo(w.dtype).tiny))
         getattr(ops, self.primitive)(w, dw, *state, **numbers)
         if self.steps % _FLUSH_EVERY == 0:
             for array in state:
@@ -203,8 +209,10 @@ def make_update_rule(name: str, optim_config: Mapping[str, Any] | None = None) -
     ValueError
         If there is no such rule, it has no such hyperparameter, or a value does not match its annotation.
     TypeError
-        If the object of that name is not an update rule.
+        If the object of that name is not an update rule, or ``optim_config`` is not a mapping.
     """
+    if not isinstance(optim_config, Mapping | None):
+        raise InputTypeError(f"optim_config is {optim_config!r}, expected a mapping of hyperparameters")
     rule, config = UPDATE_RULES.find(name), dict(optim_config or {})
     check_names("optim_config", rule, config, name)
     return rule(**config)

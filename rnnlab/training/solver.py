@@ -242,7 +242,7 @@ class Solver:
         check_interface("model", model, ("params", "loss", "config"))
         check_interface("data", data, ("splits", "epoch", "batch", "num_tokens"))
         if objective is not None:
-            check_interface("objective", objective, ("check", "config", "__call__"))
+            check_interface("objective", objective, ("check", "config", "dropout", "__call__"))
         if evaluate is not None and not callable(evaluate):
             raise InputTypeError(f"Solver: evaluate is {evaluate!r}, expected a function of the model")
         if not isinstance(run_dir, str | os.PathLike | None):

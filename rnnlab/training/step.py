@@ -205,7 +205,7 @@ class Update:
         if self._graphs is None or any(map(operator.is_not, graphs_of, self._graphs_of)):
             self._graphs = StepGraphs(
                 lambda parts: self._padded_step(parts, state),
-                lambda: getattr(self._model, "loss_weights", ()),
+                lambda: getattr(self._model, "loss_weights", {}),
             )
             self._graphs_of = graphs_of
         self._graphs(parts, state.rng, lambda: self._step(state))

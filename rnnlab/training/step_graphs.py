@@ -14,7 +14,7 @@ cell of a user's class is captured only if the user asks for graphs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,12 +126,15 @@ class StepGraphs:
         Runs one step on such a batch. The shapes and the loss weights determine its kernels; only dropout
         masks and the numbers of the update rule change from call to call.
     loss_weights : callable
-        The model's loss weights now: they may change between two steps.
+        The model's current loss weights: they may change between two steps, and a graph keeps those of its
+        capture.
     """
 
-    def __init__(self, step: Callable[[Batch], None], loss_weights: Callable[[], tuple[float, ...]]) -> None:
+    def __init__(
+        self, step: Callable[[Batch], None], loss_weights: Callable[[], Mapping[str, float]]
+    ) -> None:
         self._step, self._loss_weights = step, loss_weights
-        self._weights = tuple(loss_weights())  # weights of the last step
+        self._weights = dict(loss_weights())  # weights of the last step
         self._memory = gpu_training().GraphMemory()
         self._batches: dict[tuple[Any, ...], Batch] = {}
         self._graphs: dict[tuple[Any, ...], Any] = {}
@@ -147,15 +150,16 @@ class StepGraphs:
         tell : callable
             Called before a graph is launched: sets the update rule's numbers, which change from step to step.
         """
-        weights = tuple(self._loss_weights())
+        weights = dict(self._loss_weights())
         if weights != self._weights:
             self._weights = weights
             self._step(batch)
             return
-        shape = weights, *(part.shape for part in batch)
+        shape = *weights.values(), *(part.shape for part in batch)
         if shape not in self._batches:
             # The copies come first, so that no step has been made if there is no memory for them.
-            copies = [part.on(lambda array: array.copy()) for part in batch if len(self._batches) < MOST]
+            kept = batch if len(self._batches) < MOST else ()
+            copies = [part.on(lambda array: array.copy()) for part in kept]
             self._step(batch)
             if copies:
                 self._batches[shape] = copies

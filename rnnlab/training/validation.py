@@ -29,6 +29,11 @@ def validation_loss(
     -------
     dict
         ``{"val_loss": ..., "val_perplexity": ...}``, prefixed with the name of the split.
+
+    Raises
+    ------
+    ValueError
+        If the split has no tokens.
     """
     nats, tokens = total_nll(model, data, split, data.epoch(split, batch_size, None), communicator)
     if tokens == 0:

@@ -176,6 +176,19 @@ def test_a_low_temperature_is_greedy(dtype, top_p, temperature, rng):
     assert found == greedy(model, range(8), **options)
 
 
+@pytest.mark.parametrize("temperature", [1e38, 1e39, 1e308])
+@pytest.mark.parametrize("top_p", [1.0, 0.999])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_high_temperature_is_uniform(dtype, top_p, temperature):
+    model = TableModel(np.full((1, 2, 300, 300), -np.log(300), dtype))
+    found = sample(
+        model, [0], count=2000, temperature=temperature, top_p=top_p, rng=0, max_length=1, forbid=(3,)
+    )
+    (drawn,) = [[word for hypothesis in row for word in hypothesis.tokens] for row in found]
+    assert 3 not in drawn
+    assert np.mean(np.array(drawn) < 64) == pytest.approx(63 / 299, abs=0.05)
+
+
 def test_the_generator_alone_decides(rng):
     model = TableModel.random(rng, sources=8, words=4)
     one, other, third = (
@@ -221,9 +234,14 @@ def test_wrong_options_of_sampling(options, message, rng):
         sample(TableModel.random(rng), [0], rng=rng, **options)
 
 
-def test_sampling_wants_a_generator(rng):
-    with pytest.raises(TypeError, match="^sample: rng is 3, expected a numpy Generator"):
-        sample(TableModel.random(rng), [0], rng=3)
+def test_a_seed_is_a_generator(rng):
+    model = TableModel.random(rng, sources=8, words=4)
+    assert sample(model, range(8), max_length=4, rng=3) == sample(
+        model, range(8), max_length=4, rng=np.random.default_rng(3)
+    )
+    for wrong in (None, True, 0.5):
+        with pytest.raises(TypeError, match=f"^sample: rng is {wrong}, expected a numpy Generator or a seed"):
+            sample(model, [0], rng=wrong)
 
 
 @pytest.mark.parametrize("word", ["start", "end"])

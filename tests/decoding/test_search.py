@@ -30,6 +30,10 @@ def test_num_rows():
     for state in (None, (None, None)):
         with pytest.raises(ValueError, match="the state has no array in it"):
             num_rows(state)
+    for state in ([np.zeros(5)], (np.zeros(5), [np.zeros(5)]), (np.zeros(5), {"c": np.zeros(5)})):
+        with pytest.raises(TypeError, match="has a (list|dict) of arrays in it, .* expected a tuple"):
+            num_rows(state)
+    assert num_rows((np.zeros(5), [3], {"words": 4})) == 5
 
 
 @pytest.mark.parametrize(("rows", "sizes"), [(0, []), (1, [1]), (3, [3]), (4, [2, 2]), (7, [3, 2, 2])])

@@ -29,6 +29,7 @@ def test_infinities(dtype):
 def test_relu_has_no_gradient_at_zero():
     _, cache = relu_forward(np.array([-1.0, 0.0, 1.0]))
     np.testing.assert_array_equal(relu_backward(np.full(3, 5.0), cache), [0, 0, 5])
+    np.testing.assert_array_equal(relu_backward(np.array([np.inf, np.nan, np.inf]), cache), [0, 0, np.inf])
 
 
 def test_tanh(rng):

@@ -124,6 +124,23 @@ def layer_calls(dtype):
     return calls
 
 
+BACKWARDS = [
+    *(f"{cell}_{kind}" for cell in ("rnn", "lstm", "gru", "simplified_gru") for kind in ("step", "sequence")),
+    *("attention_keys", "attention_step", "attentive", "target_attention", "selector"),
+    *("arnet", "review", "discriminative"),
+]
+
+
+@pytest.mark.parametrize("name", BACKWARDS)
+def test_backwards_refuse_the_cache_of_another_forward(name):
+    function = f"{name.removesuffix('_sequence')}_backward"
+    gradients = [zeros(2, 3)] * (2 if name in ("lstm_step", "attentive", "review") else 1)
+    for cache in ((1, 2), SimpleNamespace()):
+        message = f"^{function}: cache is a {type(cache).__name__}, expected that of the forward$"
+        with pytest.raises(TypeError, match=message):
+            getattr(layers, function)(*gradients, cache)
+
+
 @pytest.mark.parametrize("layer", layer_calls(np.float64))
 def test_every_layer_refuses_other_dtypes_in_its_forward(layer):
     layer_calls(np.float32)[layer]()
@@ -215,9 +232,12 @@ def test_masks_of_a_wrong_shape_or_kind():
         as_mask("f", "mask", np.ones((2, 2), bool), (2, 3), "N, L")
     with pytest.raises(TypeError, match="f: mask has dtype complex128, expected real numbers"):
         as_mask("f", "mask", np.ones((2, 2), complex), (2, 2), "N, L")
-    with pytest.raises(ValueError, match="f: mask has shape .* and dtype float32, expected .* and float64"):
+    with pytest.raises(TypeError, match="f: mask has shape .* and dtype float32, expected .* and float64"):
         check_mask("f", np.ones((2, 2), np.float32), (2, 2), zeros(1))
     assert as_mask("f", "mask", [[1, 0]], (1, 2), "N, T").tolist() == [[True, False]]
+    for dtype in (bool, np.uint8, np.int64):
+        mask = check_mask("f", np.array([[1, 0]], dtype), (1, 2), zeros(1))
+        assert (mask.dtype, mask.tolist()) == (np.float64, [[1, 0]])
 
 
 def mask_calls(mask):

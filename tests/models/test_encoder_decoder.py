@@ -233,5 +233,5 @@ def test_errors(options, error, match, rng):
     model, features, captions = captioner(rng)
     with pytest.raises(error, match=f"CaptioningRNN.loss: {match}"):
         model.loss(features, captions, **options)
-    with pytest.raises(error, match=f"CaptioningRNN.loss: {match}"):
+    with pytest.raises(error, match=f"CaptioningRNN.padded: {match}"):
         model.padded(features, captions, **options)

@@ -6,6 +6,7 @@ import numpy as np
 
 from rnnlab.ops import StepMasks
 from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.arguments import normal_divisor
 
 SHAPES = [(5, 7), (3, 32), (1, 16), (4, 1), (2, 130), (0, 3)]  # (n, H)
 TOLERANCE = {np.float32: {"rtol": 3e-6, "atol": 3e-6}, np.float64: {"rtol": 1e-12, "atol": 1e-13}}
@@ -125,7 +126,7 @@ def assert_drawn(scores, uniform, temperature, columns):
     hopeless = most[:, 0] == -np.inf
     assert (columns[hopeless] == scores.shape[1] - 1).all()
     with np.errstate(all="ignore"):
-        powers = (scores.astype(np.float64) - most) / max(temperature, np.finfo(scores.dtype).tiny)
+        powers = (scores.astype(np.float64) - most) / normal_divisor(temperature, scores.dtype)
         probs = np.exp(powers)
         probs /= probs.sum(axis=1, keepdims=True)
     here, after = probs[rows, columns], np.cumsum(probs, axis=1)[rows, columns]

@@ -35,7 +35,7 @@ class Chunk:
         self, cell, alive, units, dtype, rng, *, earlier=0, width=3, regularisation=None, drawn=True
     ):
         self.cell, self.alive, self.steps, self.earlier = cell, alive, Steps(alive[0], alive), earlier
-        self.draws = Draws(Regularisation.of(regularisation), SEEDS if drawn else None)
+        self.draws = Draws(Regularisation.of("chunk", regularisation), SEEDS if drawn else None)
         kind, N, M, H = cell_for("Chunk", cell), alive[0], sum(alive), units
         G = kind.num_gates * H
 

@@ -104,6 +104,8 @@ def test_damaged_rows_of_a_history_are_left_out(write_run, line, rows):
     (path / "history.csv").write_text("\n".join(lines))
     (record,) = read_records([path])
     assert [row["epoch"] for row in record.stages[0].history] == [1, 3]
+    assert record.finished
+    assert record.stages[0].progress == "3 of 3"
     assert any(note.endswith(f"damaged, left out: epochs in rows {rows}") for note in record.notes)
 
 

@@ -16,10 +16,16 @@ def test_arguments_that_are_something_else(config, tmp_path):
         TypeError, match="evaluate: run is 'runs/a', expected a Run, such as load_run returns"
     ):
         runs.evaluate("runs/a", "val")
+    with pytest.raises(TypeError, match="discrepancy: run is 'runs/a', expected a Run"):
+        runs.discrepancy("runs/a")
     run = runs.Run(tmp_path, config, None, None)
     with pytest.raises(ValueError, match="was opened without its data"):
         runs.evaluate(run, "val")
+    with pytest.raises(ValueError, match="discrepancy: .* was opened without its data"):
+        runs.discrepancy(run)
     run = replace(run, data=runs.open_data(config.data))
+    with pytest.raises(ValueError, match="discrepancy: run is an ensemble of 2 runs, expected one run"):
+        runs.discrepancy(replace(run, members=(tmp_path, tmp_path)))
     for name in ("decoding", "evaluation"):
         with pytest.raises(TypeError, match=f"evaluate: {name} is {{}}, expected a .*run.config.{name}[.,]"):
             runs.evaluate(run, "val", **{name: {}})

@@ -111,6 +111,10 @@ def test_a_run_directory_has_a_checkpoint(path, checkpoint, make_model):
     save_checkpoint(path.with_name("best.h5"), checkpoint)
     assert load_checkpoint(path.parent).history == checkpoint.history
     assert type(load_model(path.parent, {"LinearModel": make_model})) is make_model
+    with h5py.File(path.with_name("best.h5"), "a") as file:
+        del file["optimiser"]
+    with pytest.raises(CheckpointError, match=r"best\.h5: optimiser: found nothing"):
+        load_checkpoint(path.parent)
 
 
 def test_a_directory_without_a_checkpoint(tmp_path):

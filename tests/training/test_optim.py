@@ -216,6 +216,7 @@ def test_config_names_every_hyperparameter():
     ("name", "config", "error", "message"),
     [
         ("adamax", None, ValueError, "update_rule is 'adamax', expected one of sgd, momentum, .*adamw"),
+        ("sgd", [1], TypeError, r"optim_config is \[1\], expected a mapping of hyperparameters"),
         ("sgd", {"lr": 1}, ValueError, "unknown key 'lr'; sgd has learning_rate"),
         ("adam", {"momentum": 0.9}, ValueError, "unknown key 'momentum'; adam has learning_rate, beta1"),
         ("sgd", {"learning_rate": 0}, ValueError, "learning_rate is 0, expected a positive number"),
@@ -235,6 +236,22 @@ def test_config_names_every_hyperparameter():
 def test_bad_configurations(name, config, error, message):
     with pytest.raises(error, match=message):
         make_update_rule(name, config)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["rmsprop", "adagrad", "adadelta", "adam", "adamw"])
+def test_a_tiny_epsilon_divides_nothing_by_zero(name, dtype):
+    for epsilon in (1e-39, 1e-300, 5e-324):
+        w, rule = np.ones(4, dtype), make_update_rule(name, {"epsilon": epsilon})
+        for dw in (0, 1, 0):
+            rule.step(w, np.full(4, dw, dtype))
+        assert np.isfinite(w).all()
+
+
+def test_adadelta_of_huge_gradients():
+    w, rule = np.ones(4, np.float32), make_update_rule("adadelta")
+    rule.step(w, np.full(4, 1e18, np.float32))
+    np.testing.assert_allclose(w, 1 - 1e-3 / np.sqrt(0.05), rtol=1e-5)
 
 
 def test_every_rule_is_a_primitive():

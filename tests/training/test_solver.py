@@ -539,7 +539,7 @@ def test_steering_needs_validation(model, make_data, tmp_path, options, message)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": 3}, "Solver: objective is a int without check, config, __call__"),
+        ({"objective": 3}, "Solver: objective is a int without check, config, dropout, __call__"),
         ({"evaluate": 3}, "Solver: evaluate is 3, expected a function of the model"),
         ({"run_dir": 3}, "Solver: run_dir is 3, expected a path"),
     ],

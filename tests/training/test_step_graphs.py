@@ -147,7 +147,7 @@ def test_a_weight_of_a_loss_that_changes_at_each_step_takes_no_memory(device):
     graphs = trained(*MODELS["classifier"], device="gpu", graphs=True, **options, callbacks=[Anneal()])
     np.testing.assert_allclose(graphs.loss_history, plain.loss_history, rtol=1e-8)
     kept = graphs._update._graphs
-    assert {weights[0] for weights, *_ in kept._batches} == {0.1}
+    assert {weight for weight, *_ in kept._batches} == {0.1}
     assert kept._graphs
 
 

@@ -16,6 +16,7 @@ from rnnlab.data.photographs.preprocessing import PIXEL_SCALES, Preprocessing
 from rnnlab.data.photographs.reading import read_photograph
 from rnnlab.data.projection import Projection
 from rnnlab.errors import InputError
+from rnnlab.ops.threads import num_threads
 from rnnlab.reading import PathLike, mismatch
 
 BATCH_SIZE = 32  # photographs
@@ -185,7 +186,7 @@ def _session(graph: Graph, layer: str) -> Any:
     runtime = vision_module("onnxruntime")
     options = runtime.SessionOptions()
     options.log_severity_level = 3  # errors only
-    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0] or 0)  # 0: all
+    options.intra_op_num_threads = num_threads()
     try:
         return runtime.InferenceSession(graph.cut_at(layer), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has errors of its own

@@ -35,7 +35,7 @@ from rnnlab.layers.attention.contexts import (
 )
 from rnnlab.layers.attention.query import attention_shapes
 from rnnlab.layers.attention.scores import AttentionCache
-from rnnlab.layers.checks import check_rng
+from rnnlab.layers.checks import check_cache, check_rng
 from rnnlab.layers.parameters import gradients_of
 from rnnlab.layers.recurrent.cell import Cell, cell_for
 from rnnlab.layers.recurrent.packing import Packing
@@ -44,7 +44,7 @@ from rnnlab.layers.recurrent.sequence import RecurrentCache, run_backward, unrol
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
 from rnnlab.parameters import distinct, scoped
-from rnnlab.types import Array, Params, Random, State
+from rnnlab.types import Array, Params, Random, Shapes, State
 
 
 class AttentiveCache(NamedTuple):
@@ -66,7 +66,7 @@ def attentive_shapes(
     score: AttentionScore = "additive",
     selector: bool = False,
     target: bool = False,
-) -> dict[str, tuple[int, ...]]:
+) -> Shapes:
     """The shapes of all parameters by their names; there is a source if ``memory_dim`` is given.
 
     Raises
@@ -150,7 +150,7 @@ def attentive_forward(
     own = check_inputs(function, cell, attends, (x, "N T D"), state, memory, params)
     if memory is None and memory_mask is not None:
         raise InputError(f"{function}: memory_mask is given and memory is None")
-    regularisation = Regularisation.of(regularisation)
+    regularisation = Regularisation.of(function, regularisation)
     regularisation.check(function, cell)
     check_rng(function, rng)
     draws = Draws.of(regularisation, rng, ops_for(x))
@@ -208,9 +208,10 @@ def attentive_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient or an array of ``into`` does not fit.
+        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
     """
     function = "attentive_backward"
+    check_cache(function, cache, AttentiveCache)
     recurrence, attentions, memory_shape, real = cache
     x, params, packing = recurrence.x, recurrence.params, recurrence.packing
     grads = gradients_of(function, params, x, into)

@@ -80,7 +80,9 @@ def attentive_start(
     function = "attentive_start"
     cell, attends = cell_for(function, cell), Attends(score, memory is not None, selector, target)
     own, like = check_inputs(function, cell, attends, None, state, memory, params), state[0]
-    recurrence = RecurrentStep(cell, own, like, Regularisation.of(regularisation))
+    regularisation = Regularisation.of(function, regularisation)
+    regularisation.check(function, cell)
+    recurrence = RecurrentStep(cell, own, like, regularisation)
     contexts = {name: Context(name, attends, own, like) for name in attends.names}
     slots = rows = keys = history = None
     if memory is not None:

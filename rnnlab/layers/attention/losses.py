@@ -29,8 +29,8 @@ def doubly_stochastic_loss(
     lengths : (N,) integers, optional
         The real steps of each sequence; all T if neither this nor ``mask`` is given.
     mask : (N, T), optional
-        Instead of ``lengths``: 1 for the real steps, 0 for the others, in the library and the dtype of
-        ``weights``.
+        Instead of ``lengths``: true or 1 for the real steps, false or 0 for the others, in the library of
+        ``weights``; floats have the dtype of ``weights``.
     memory_mask : (N, L), optional
         True (or 1) for real rows of the memory; all are if left out.
 

@@ -43,11 +43,19 @@ from rnnlab.layers.attention.scores import (
     Workspace,
     score_axes,
 )
-from rnnlab.layers.checks import as_lengths, as_mask, check_gradient, check_shapes, ops_of
+from rnnlab.layers.checks import (
+    as_lengths,
+    as_mask,
+    check_cache,
+    check_gradient,
+    check_shapes,
+    check_size,
+    ops_of,
+)
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
-from rnnlab.types import Array
+from rnnlab.types import Array, Shapes
 
 
 class KeysCache(NamedTuple):
@@ -65,17 +73,19 @@ class AttentionStepCache(NamedTuple):
     attention: AttentionCache
 
 
-def attention_shapes(
-    score: AttentionScore, *, query_dim: int, memory_dim: int, attention_dim: int
-) -> dict[str, tuple[int, ...]]:
+def attention_shapes(score: AttentionScore, *, query_dim: int, memory_dim: int, attention_dim: int) -> Shapes:
     """The shapes of an attention's parameters by their names.
 
     Raises
     ------
     ValueError
-        If there is no such score, or it is dot and the dimensions of query and memory differ.
+        If there is no such score, a dimension is below 1, or the score is dot and the dimensions of query and
+        memory differ.
     """
     axes = score_axes("attention_shapes", score)
+    dims = {"query_dim": query_dim, "memory_dim": memory_dim, "attention_dim": attention_dim}
+    for name, size in dims.items():
+        check_size("attention_shapes", name, size)
     if score == "dot" and query_dim != memory_dim:
         raise InputError(
             f"attention_shapes: score is 'dot' and query_dim {query_dim}, memory_dim {memory_dim}, "
@@ -141,8 +151,10 @@ def attention_keys_backward(
     Raises
     ------
     ValueError, TypeError
-        If ``dkeys`` does not have the shape and the dtype of the keys.
+        If ``dkeys`` does not have the shape and the dtype of the keys, or the cache is not that of the
+        forward.
     """
+    check_cache("attention_keys_backward", cache, KeysCache)
     memory, score, params = cache
     numbers = memory.shape[2]  # in a key
     if score != "dot":
@@ -242,7 +254,13 @@ def attention_step_backward(
         :func:`attention_keys_backward`.
     dparams : dict of str to array
         Of Wq and v; empty for dot and bilinear scores.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient does not fit, or the cache is not that of the forward.
     """
+    check_cache("attention_step_backward", cache, AttentionStepCache)
     query, attention = cache
     (N, L), rows = attention.slots.shape, slice(None)
     check_gradient(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rnnlab.errors import InputError
 from rnnlab.layers.attention.scores import selector_gate, selector_gradient
-from rnnlab.layers.checks import check_gradient, check_shapes
+from rnnlab.layers.checks import check_cache, check_gradient, check_shapes
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -65,7 +65,13 @@ def selector_backward(dscaled: Array, cache: SelectorCache) -> tuple[Array, Arra
     Returns
     -------
     dcontext (N, C), dh (N, H), dw (H,), db (1,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``dscaled`` does not fit, or the cache is not that of the forward.
     """
+    check_cache("selector_backward", cache, SelectorCache)
     context, h, w, beta = cache
     check_gradient("selector_backward", dscaled, context.shape, context.dtype, "dscaled")
     dbeta = selector_gradient(dscaled, context, beta)

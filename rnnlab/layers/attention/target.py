@@ -31,7 +31,7 @@ from rnnlab.layers.attention.scores import (
     Workspace,
     score_axes,
 )
-from rnnlab.layers.checks import check_gradient, check_shapes, ops_of
+from rnnlab.layers.checks import check_cache, check_gradient, check_shapes, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.packing import Packing, as_rows
 from rnnlab.ops import ops_for
@@ -125,8 +125,14 @@ def target_attention_backward(
     Returns
     -------
     dh (N, T, H), dh0 (N, H), dparams by the parameters' names
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
     """
     function = "target_attention_backward"
+    check_cache(function, cache, TargetAttentionCache)
     states, attention, packing = cache
     ops, (N, T) = ops_for(dcontexts, states), packing.shape
     H, M = states.shape[1], packing.offsets[-1]

@@ -219,7 +219,7 @@ def register_cell(name: str, cell: Cell) -> None:
     Raises
     ------
     ValueError
-        If the name is not an identifier, or another cell has it.
+        If the name is not an identifier, another cell has it, or the cell has no such forget gate.
     TypeError
         If ``cell`` is not a :class:`Cell`, or its attributes have wrong types.
     """
@@ -275,7 +275,7 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
     if isinstance(cell, Cell):
         return cell
     close = difflib.get_close_matches(cell.lower(), _CELLS, n=1) if isinstance(cell, str) else []
-    raise InputError(
+    raise (InputError if isinstance(cell, str) else InputTypeError)(
         f"{function}: {argument} is {cell!r}, expected one of {', '.join(_CELLS)}, "
         "or 'package.module:Name' of a Cell"
         + (f"; did you mean {close[0]!r}?" if close else ";")
@@ -305,8 +305,13 @@ def _check_cell(function: str, cell: Any) -> None:
         value = getattr(cell, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InputTypeError(f"{function} has {name} {value!r}, expected an integer of at least 1")
+    for name in ("carries_h", "drops_candidate"):
+        if not isinstance(value := getattr(cell, name), bool):
+            raise InputTypeError(f"{function} has {name} {value!r}, expected True or False")
     gate = cell.forget_gate
-    if gate is not None and (not isinstance(gate, int) or not 0 <= gate < cell.num_gates):
+    if isinstance(gate, bool) or not isinstance(gate, int | None):
+        raise InputTypeError(f"{function} has forget_gate {gate!r}, expected None or an integer")
+    if gate is not None and not 0 <= gate < cell.num_gates:
         raise InputError(
             f"{function} has forget_gate {gate!r}, expected None or a place among its {cell.num_gates} gates"
         )

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes, ops_of
+from rnnlab.layers.checks import check_cache, check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Step
 from rnnlab.layers.recurrent.primitive import PreparedPrimitive, PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
     RecurrentCache,
-    check_cache,
+    check_recurrent_cache,
     course_gradients,
     run_backward,
     run_forward,
@@ -87,7 +87,13 @@ def gru_step_backward(dnext_h: Array, cache: GRUStepCache) -> tuple[Array, Array
     Returns
     -------
     dx (N, D), dprev_h (N, H), dWx (D, 3H), dWh (H, 3H), db (3H,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient does not fit, or the cache is not that of the forward.
     """
+    check_cache("gru_step_backward", cache, GRUStepCache)
     x, prev_h, Wx, Wh, gates, reset_h = cache
     ops = ops_of("gru_step_backward", dnext_h=dnext_h, x=x)
     check_shapes("gru_step_backward", prev_h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
@@ -221,8 +227,13 @@ def gru_backward(
     Returns
     -------
     dx (N, T, D), dh0 (N, H), dWx (D, 3H), dWh (H, 3H), db (3H,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
     """
-    check_cache("gru_backward", cache, GRU)
+    check_recurrent_cache("gru_backward", cache, GRU)
     grads = course_gradients("gru_backward", cache.params, into)
     dx, (dh0,) = run_backward("gru_backward", dh, cache, grads, dfinal=(dfinal_h,), names=("dfinal_h",))
     return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes, ops_of
+from rnnlab.layers.checks import check_cache, check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Step
 from rnnlab.layers.recurrent.primitive import PreparedPrimitive, PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
     RecurrentCache,
-    check_cache,
+    check_recurrent_cache,
     course_gradients,
     run_backward,
     run_forward,
@@ -99,7 +99,13 @@ def lstm_step_backward(
     Returns
     -------
     dx (N, D), dprev_h (N, H), dprev_c (N, H), dWx (D, 4H), dWh (H, 4H), db (4H,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient does not fit, or the cache is not that of the forward.
     """
+    check_cache("lstm_step_backward", cache, LSTMStepCache)
     x, prev_h, prev_c, Wx, Wh, gates, tanh_c = cache
     ops = ops_of("lstm_step_backward", dnext_h=dnext_h, dnext_c=dnext_c, x=x)
     shapes = {"prev_c": (prev_c, "N H"), "dnext_h": (dnext_h, "N H"), "dnext_c": (dnext_c, "N H")}
@@ -234,8 +240,13 @@ def lstm_backward(
     -------
     dx (N, T, D), dh0 (N, H), dWx (D, 4H), dWh (H, 4H), db (4H,)
         And dc0 (N, H) after them, if c0 was given to the forward.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
     """
-    check_cache("lstm_backward", cache, LSTM)
+    check_recurrent_cache("lstm_backward", cache, LSTM)
     grads = course_gradients("lstm_backward", cache.params, into)
     finals = {"dfinal_h": dfinal_h, "dfinal_c": dfinal_c}
     dx, dstate = run_backward(

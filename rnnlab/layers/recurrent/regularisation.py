@@ -56,8 +56,8 @@ class Regularisation(NamedTuple):
     weight_dropout: Probability = 0.0
 
     @classmethod
-    def of(cls, options: Mapping[str, Any] | Self | None) -> Self:
-        """From options by name; None for no regularisation.
+    def of(cls, function: str, options: Mapping[str, Any] | Self | None) -> Self:
+        """From options by name; None for no regularisation. Errors begin with ``function``.
 
         Raises
         ------
@@ -67,10 +67,14 @@ class Regularisation(NamedTuple):
         if isinstance(options, cls):
             return options
         if not isinstance(options, Mapping | None):
-            raise InputTypeError(f"regularisation is {options!r}, expected a mapping or a Regularisation")
+            raise InputTypeError(
+                f"{function}: regularisation is {options!r}, expected a mapping or a Regularisation"
+            )
         options = dict(options or {})
         if unknown := [name for name in options if name not in cls._fields]:
-            raise InputError(f"regularisation has {', '.join(unknown)}, expected {', '.join(cls._fields)}")
+            raise InputError(
+                f"{function}: regularisation has {', '.join(unknown)}, expected {', '.join(cls._fields)}"
+            )
         return cls(**options)
 
     def check(self, function: str, cell: Cell) -> None:

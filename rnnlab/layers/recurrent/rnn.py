@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes, ops_of
+from rnnlab.layers.checks import check_cache, check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Step
 from rnnlab.layers.recurrent.primitive import PreparedPrimitive, PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
     RecurrentCache,
-    check_cache,
+    check_recurrent_cache,
     course_gradients,
     run_backward,
     run_forward,
@@ -78,7 +78,13 @@ def rnn_step_backward(dnext_h: Array, cache: RNNStepCache) -> tuple[Array, Array
     Returns
     -------
     dx (N, D), dprev_h (N, H), dWx (D, H), dWh (H, H), db (H,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient does not fit, or the cache is not that of the forward.
     """
+    check_cache("rnn_step_backward", cache, RNNStepCache)
     x, prev_h, Wx, Wh, h = cache
     ops = ops_of("rnn_step_backward", dnext_h=dnext_h, x=x)
     check_shapes("rnn_step_backward", next_h=(h, "N H"), dnext_h=(dnext_h, "N H"))
@@ -200,8 +206,13 @@ def rnn_backward(
     Returns
     -------
     dx (N, T, D), dh0 (N, H), dWx (D, H), dWh (H, H), db (H,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
     """
-    check_cache("rnn_backward", cache, RNN)
+    check_recurrent_cache("rnn_backward", cache, RNN)
     grads = course_gradients("rnn_backward", cache.params, into)
     dx, (dh0,) = run_backward("rnn_backward", dh, cache, grads, dfinal=(dfinal_h,), names=("dfinal_h",))
     return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]

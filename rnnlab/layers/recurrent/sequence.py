@@ -20,7 +20,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.layers.checks import check_gradient, check_rng, check_shapes, check_state, gradient_arrays, ops_of
+from rnnlab.layers.checks import (
+    check_cache,
+    check_gradient,
+    check_rng,
+    check_shapes,
+    check_state,
+    gradient_arrays,
+    ops_of,
+)
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Step, cell_for
 from rnnlab.layers.recurrent.functional import FunctionalCell
@@ -323,7 +331,7 @@ def recurrent_forward(
     """
     function = "recurrent_forward"
     check_rng(function, rng)
-    cell, regularisation = cell_for(function, cell), Regularisation.of(regularisation)
+    cell, regularisation = cell_for(function, cell), Regularisation.of(function, regularisation)
     regularisation.check(function, cell)
     check_state(function, state, cell.num_states)
     own = select_params(function, params, cell.shapes(1, 1))
@@ -368,7 +376,7 @@ def recurrent_backward(
         If a gradient or an array of ``into`` does not fit.
     """
     function = "recurrent_backward"
-    check_cache(function, cache)
+    check_recurrent_cache(function, cache)
     grads = gradients_of(function, cache.params, cache.x, into)
     finals = (None,) * len(cache.states) if dfinal is None else tuple(dfinal)
     dx, dstate = run_backward(function, dh, cache, grads, dfinal=finals, whole_dh=whole_dh)
@@ -412,7 +420,7 @@ def named_states(state: State) -> dict[str, Array]:
     return {("h0", "c0")[k] if k < 2 else f"state[{k}]": array for k, array in enumerate(state)}
 
 
-def check_cache(function: str, cache: Any, cell: type | None = None) -> None:
+def check_recurrent_cache(function: str, cache: Any, cell: type | None = None) -> None:
     """Check that a cache comes from the forward of a cell of this class, or of any class.
 
     Raises
@@ -420,8 +428,7 @@ def check_cache(function: str, cache: Any, cell: type | None = None) -> None:
     TypeError
         If it does not.
     """
-    if not isinstance(cache, RecurrentCache):
-        raise InputTypeError(f"{function}: cache is a {type(cache).__name__}, expected that of the forward")
+    check_cache(function, cache, RecurrentCache)
     if cell is not None and not isinstance(cache.cell, cell):
         found = type(cache.cell).__name__
         raise InputTypeError(

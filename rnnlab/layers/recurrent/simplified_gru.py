@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes, ops_of
+from rnnlab.layers.checks import check_cache, check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Step
 from rnnlab.layers.recurrent.primitive import PreparedPrimitive, PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
     RecurrentCache,
-    check_cache,
+    check_recurrent_cache,
     course_gradients,
     run_backward,
     run_forward,
@@ -91,7 +91,13 @@ def simplified_gru_step_backward(
     Returns
     -------
     dx (N, D), dprev_h (N, H), dWx (D, 2H), dWh (H, 2H), db (2H,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient does not fit, or the cache is not that of the forward.
     """
+    check_cache("simplified_gru_step_backward", cache, SimplifiedGRUStepCache)
     x, prev_h, Wx, Wh, gates = cache
     ops = ops_of("simplified_gru_step_backward", dnext_h=dnext_h, x=x)
     check_shapes("simplified_gru_step_backward", prev_h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
@@ -217,8 +223,13 @@ def simplified_gru_backward(
     Returns
     -------
     dx (N, T, D), dh0 (N, H), dWx (D, 2H), dWh (H, 2H), db (2H,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
     """
-    check_cache("simplified_gru_backward", cache, SimplifiedGRU)
+    check_recurrent_cache("simplified_gru_backward", cache, SimplifiedGRU)
     grads = course_gradients("simplified_gru_backward", cache.params, into)
     dx, (dh0,) = run_backward(
         "simplified_gru_backward", dh, cache, grads, dfinal=(dfinal_h,), names=("dfinal_h",)

@@ -31,7 +31,7 @@ def check_combinations(model: str, options: Mapping[str, Any]) -> None:
     model : str
         Errors begin with it.
     options : mapping of str to any
-        The options of a model by name, or some of them.
+        All options of a model by name. A class may lack some.
 
     Raises
     ------

@@ -119,24 +119,6 @@ def build_discriminator(
     return Discriminator(options["hidden_dim"], first, min(WORDS, most) if count is None else count)
 
 
-def check_discriminator(model: Any) -> Discriminator:
-    """Check that a model with a weight above 0 has a discriminator, and return it.
-
-    The weight is an attribute and may have been changed from 0 after the model was built.
-
-    Raises
-    ------
-    ValueError
-        If the model has none.
-    """
-    if model.discriminator is None:
-        raise InputError(
-            f"{type(model).__name__}: discriminative is {model.discriminative}, but the model was made "
-            "without word scores for thought vectors: give it discriminative_words"
-        )
-    return model.discriminator
-
-
 def _target_tokens(forced: TeacherForced, like: Array) -> Array:
     """The targets (N, T), zero where there is none."""
     ops, (N, T) = ops_for(like), forced.inputs.shape

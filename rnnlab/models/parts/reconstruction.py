@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rnnlab.errors import InputError
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
 from rnnlab.models.parts.token_encoder import SourceBatch, TokenEncoder
 from rnnlab.ops import ops_for
@@ -146,25 +145,6 @@ def encoder_reconstructor(encoder: TokenEncoder, options: Mapping[str, Any]) -> 
     if units is None:
         return None
     return EncoderReconstructor(encoder, units, detach_target=options["detach_target"])
-
-
-def check_reconstructor(model: Any, weight: str, reconstructor: Any) -> Any:
-    """Check that a model with a weight above 0 has the ARNet for it, and return the ARNet.
-
-    The weight is an attribute and may have been changed from 0 after the model was built.
-
-    Raises
-    ------
-    ValueError
-        If the model has no such ARNet.
-    """
-    if reconstructor is None:
-        prefix = weight.removesuffix("reconstruction")
-        raise InputError(
-            f"{type(model).__name__}: {weight} is {getattr(model, weight)}, but the model was made without "
-            f"an ARNet: give it {prefix}reconstructor_dim"
-        )
-    return reconstructor
 
 
 def _units(part: str, options: Mapping[str, Any], hidden_dim: int) -> int | None:

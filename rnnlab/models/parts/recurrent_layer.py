@@ -32,7 +32,7 @@ class Recurrence(NamedTuple):
             If there is no such cell, or the cell does not allow the regularisation.
         """
         cell = cell_for(model, options["cell_type"], "cell_type")
-        regularisation = Regularisation.of(options["regularisation"])
+        regularisation = Regularisation.of(model, options["regularisation"])
         regularisation.check(model, cell)
         return cls(cell, regularisation)
 

@@ -6,6 +6,7 @@ import cupy as cp
 import numpy as np
 
 from rnnlab.errors import InputError
+from rnnlab.ops.arguments import normal_divisor
 from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.launch import NULL, THREADS, by_rows, check_contiguous
 from rnnlab.types import Array
@@ -47,7 +48,7 @@ def top(scores: Array, count: int) -> tuple[Array, Array]:
 def draw(scores: Array, uniform: Array, temperature: float = 1.0) -> Array:
     n, V = scores.shape
     columns, scores = cp.empty(n, np.int64), cp.ascontiguousarray(scores)
-    inverse = 1 / max(float(temperature), float(np.finfo(scores.dtype).tiny))
+    inverse = 1 / normal_divisor(temperature, scores.dtype)
     uniform = cp.ascontiguousarray(uniform)
     by_rows("draw", n, V, scores, scores, uniform, columns, n, V, inverse, workspace=3 * THREADS)
     return columns

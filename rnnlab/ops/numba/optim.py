@@ -72,7 +72,7 @@ def adadelta(
     epsilon: float,
     scale: float = 1.0,
 ) -> None:
-    """delta = sqrt((delta_cache + epsilon) / (cache + epsilon)) g, with the old delta_cache and new cache."""
+    """delta = sqrt(old delta_cache + epsilon) / sqrt(new cache + epsilon) g."""
     dw, scale = _without_tiny_factor(dw, scale)
     _adadelta(w, dw, cache, delta_cache, decay_rate, 1 - decay_rate, learning_rate, epsilon, scale)
 
@@ -228,7 +228,7 @@ def _adadelta(part, parts, w, dw, cache, delta_cache, decay, gain, rate, epsilon
     for j in range(w.size):
         g = scale * dw[j]
         cache[j] = decay * cache[j] + gain * g * g
-        delta = math.sqrt((delta_cache[j] + epsilon) / (cache[j] + epsilon)) * g
+        delta = math.sqrt(delta_cache[j] + epsilon) / math.sqrt(cache[j] + epsilon) * g
         delta_cache[j] = decay * delta_cache[j] + gain * delta * delta
         w[j] -= rate * delta
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from rnnlab.ops.arguments import normal_divisor
 from rnnlab.ops.numba.embedding import as_indices
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum
@@ -51,7 +52,7 @@ def top(scores: Array, count: int) -> tuple[Array, Array]:
 def draw(scores: Array, uniform: Array, temperature: float = 1.0) -> Array:
     """The first column of each row at which the sum of softmax(scores / temperature) exceeds ``uniform``."""
     columns = np.zeros(scores.shape[0], np.int64)
-    inverse = 1 / max(temperature, float(np.finfo(scores.dtype).tiny))
+    inverse = 1 / normal_divisor(temperature, scores.dtype)
     _draw(np.ascontiguousarray(scores), uniform, inverse, columns)
     return columns
 

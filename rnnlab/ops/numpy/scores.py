@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnlab.ops.arguments import checked
+from rnnlab.ops.arguments import checked, normal_divisor
 from rnnlab.types import Array
 
 _BLOCK = 1 << 16  # elements per block of rows, so that a block stays in the cache for all passes
@@ -59,7 +59,7 @@ def draw(scores: Array, uniform: Array, temperature: float = 1.0) -> Array:
     most = scores.max(axis=1, keepdims=True)
     with np.errstate(over="ignore"):
         probs = scores - np.where(most > -np.inf, most, 0)
-        probs /= max(temperature, np.finfo(scores.dtype).tiny)
+        probs /= normal_divisor(temperature, scores.dtype)
     np.exp(probs, out=probs)
     sums = np.cumsum(probs, axis=1, dtype=np.float64)
     total = sums[:, -1]

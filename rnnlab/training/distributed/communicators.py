@@ -16,7 +16,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -35,6 +35,7 @@ _HERE = Path(__file__).parent
 _EXCHANGES = (__file__, str(_HERE / "ranks.py"), str(_HERE.parent / "gradient_sum.py"))  # files
 
 
+@runtime_checkable
 class Communicator(Protocol):
     """The processes that train one model. All of them make the same calls in the same order.
 
@@ -253,9 +254,7 @@ def communicator_of(given: Any, timeout: float = TIMEOUT) -> Communicator:
         return ALONE
     if hasattr(given, "Alltoallv"):
         return ALONE if given.size == 1 else _mpi_communicator(given, timeout)
-    if all(
-        hasattr(given, name) for name in ("rank", "size", "gather", "begin_sum", "end_sums", "watch", "share")
-    ):
+    if isinstance(given, Communicator):
         return given
     raise InputTypeError(
         f"communicator is of type {type(given).__name__}, expected a communicator of mpi4py, such as "

@@ -30,7 +30,7 @@ def test_names_of_cells():
         ),
         ("json:Missing", ValueError, "f: cell is 'json:Missing', which cannot be imported"),
         ("json:dumps", TypeError, "f: cell is 'json:dumps', found <function dumps.*, expected a subclass"),
-        (3, ValueError, "f: cell is 3, expected one of"),
+        (3, TypeError, "f: cell is 3, expected one of"),
         ("lsmt", ValueError, r"f: cell is 'lsmt', .* of a Cell; did you mean 'lstm'\?"),
         ("LSTM", ValueError, r"did you mean 'lstm'\?"),
         (
@@ -45,7 +45,7 @@ def test_cells_that_there_are_not(cell, error, message):
         cell_for("f", cell)
 
 
-def test_what_cannot_be_registered():
+def test_what_cannot_be_registered(monkeypatch):
     with pytest.raises(ValueError, match="register_cell: name is 'my cell', expected an identifier"):
         register_cell("my cell", PeepholeLSTM())
     with pytest.raises(ValueError, match="register_cell: name is 'lstm', which LSTM has already"):
@@ -57,6 +57,19 @@ def test_what_cannot_be_registered():
     gateless = type("Gateless", (PeepholeLSTM,), {"forget_gate": 4})()
     with pytest.raises(ValueError, match="has forget_gate 4, expected None or a place among its 4 gates"):
         register_cell("gateless", gateless)
+    for name, value in (
+        ("forget_gate", "x"),
+        ("forget_gate", True),
+        ("carries_h", "no"),
+        ("drops_candidate", 0),
+    ):
+        wrong = type("Wrong", (PeepholeLSTM,), {name: value})()
+        with pytest.raises(TypeError, match=f"register_cell: cell has {name} {value!r}, expected "):
+            register_cell("wrong", wrong)
+    last = type("Last", (PeepholeLSTM,), {"forget_gate": 3})()
+    monkeypatch.setattr(cell, "_CELLS", dict(cell._CELLS))
+    register_cell("last", last)
+    assert cell_for("f", "last") is last
     broken = type("Broken", (PeepholeLSTM,), {"num_gates": 2.5})()
     with pytest.raises(
         TypeError, match=r"register_cell: cell has num_gates 2.5, expected an integer of at least 1"

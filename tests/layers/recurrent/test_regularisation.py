@@ -287,9 +287,9 @@ def test_regularisation_that_does_not_fit(options, cell, message):
 
 
 def test_an_option_that_there_is_not():
-    with pytest.raises(ValueError, match="regularisation has zoneout, expected zoneout_h, zoneout_c"):
-        Regularisation.of({"zoneout": 0.1})
-    assert Regularisation.of(None) == Regularisation.of({}) == Regularisation()
+    with pytest.raises(ValueError, match="f: regularisation has zoneout, expected zoneout_h, zoneout_c"):
+        Regularisation.of("f", {"zoneout": 0.1})
+    assert Regularisation.of("f", None) == Regularisation.of("f", {}) == Regularisation()
 
 
 def test_a_seed_is_no_generator(rng):
@@ -312,6 +312,7 @@ def test_gradients_of_as_many_states_as_there_are(rng):
 
 @pytest.mark.parametrize("given", [0.1, "zoneout", [("zoneout_h", 0.1)]])
 def test_what_is_no_mapping(given):
-    with pytest.raises(TypeError, match="expected a mapping or a Regularisation"):
-        Regularisation.of(given)
-    assert Regularisation.of(Regularisation(zoneout_h=0.1)) == Regularisation.of({"zoneout_h": 0.1})
+    with pytest.raises(TypeError, match="f: regularisation is .*, expected a mapping or a Regularisation"):
+        Regularisation.of("f", given)
+    same = Regularisation.of("f", Regularisation(zoneout_h=0.1))
+    assert same == Regularisation.of("f", {"zoneout_h": 0.1})

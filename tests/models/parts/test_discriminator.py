@@ -101,5 +101,8 @@ def test_the_vocabulary_begins_with_its_special_words(rng):
 def test_a_weight_without_word_scores_is_named(rng):
     model, given = build(**OPTIONS), batch(rng, **OPTIONS)
     model.discriminative = 0.5
-    with pytest.raises(ValueError, match="discriminative is 0.5, but the model was made without word scores"):
+    with pytest.raises(
+        ValueError,
+        match="discriminative is 0.5, but the model was made without .*: give it discriminative_words",
+    ):
         model.loss(*given)

@@ -172,3 +172,17 @@ def test_a_weight_without_an_arnet(rng):
         ValueError, match=r"Seq2Seq: encoder_reconstruction .* give it encoder_reconstructor_dim"
     ):
         model.loss(*pairs())
+
+
+def test_a_weight_of_a_loss_that_the_model_has_not(rng):
+    model = build_seq2seq()
+    model.doubly_stochastic = 0.5
+    with pytest.raises(
+        ValueError,
+        match=r"Seq2Seq.loss: doubly_stochastic is 0\.5, but a Seq2Seq has no such loss, only recon",
+    ):
+        model.loss(*pairs())
+    model = build()
+    model.encoder_reconstruction = 0.5
+    with pytest.raises(ValueError, match="a CaptioningRNN has no such loss, only reconstruction, label_s"):
+        model.loss(*batch(rng))

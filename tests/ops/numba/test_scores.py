@@ -77,7 +77,7 @@ def test_top(shape, dtype, rng, normal):
 
 
 @every_dtype
-@pytest.mark.parametrize("temperature", [1.0, 0.3, 1e-320])
+@pytest.mark.parametrize("temperature", [1.0, 0.3, 1e-320, 1e38, 1e308])
 @pytest.mark.parametrize("shape", [(5, 7), (1, 1), (400, 2541), (3, 64), (3, 65), (0, 4)], ids=str)
 def test_draws(shape, temperature, dtype, rng, normal):
     n, V = shape

@@ -75,3 +75,13 @@ def test_an_exception_that_nothing_catches_ends_the_job(monkeypatch):
     sys.excepthook(ValueError, ValueError("wrong"), None)
     assert len(shown) == 1
     assert statuses == [1]
+
+
+def test_what_is_no_communicator():
+    every = [name for name in dir(OneProcess) if not name.startswith("_")]
+    own = SimpleNamespace(**dict.fromkeys(every, print))
+    assert communicator_of(own) is own
+    for lost in every:
+        some = SimpleNamespace(**dict.fromkeys(set(every) - {lost}, print))
+        with pytest.raises(TypeError, match="communicator is of type SimpleNamespace, expected a comm"):
+            communicator_of(some)
