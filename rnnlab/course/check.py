@@ -81,7 +81,7 @@ class Report:
         lines = [f"{self.exercise}: {'; '.join(self.functions)}"]
         for name, error in self.errors.items():
             lines.append(f"{name:>12} error {error:.1e}{'   wrong' if name in self.wrong else ''}")
-        lines += [f"{problem}." for problem in self.problems]
+        lines += [problem if problem.endswith("?") else f"{problem}." for problem in self.problems]
         lines += [str(diagnosis) for diagnosis in self.diagnoses]
         return "\n".join(lines)
 

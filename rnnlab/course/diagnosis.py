@@ -263,6 +263,14 @@ def _piecewise(
         for part, each in indices.items()
         if part in wrong
     }
+    # Many versions make the block of one gate zero, such as that of f at the first step, where c is zero. So
+    # a version explains a block of zeros only if it explains all wrong blocks of that result.
+    nothing = [{name: np.zeros_like(array) for name, array in results.items()} for results in right]
+    zeros = known.difference(nothing, right)
+    for key in sorted(wrong):
+        name, gate = key
+        if gate and np.linalg.norm((residual - zeros)[indices[key]]) < _CLOSE:
+            fits[key] = np.all([fits[other] for other in wrong if other[0] == name], axis=0)
     mistakes: list[tuple[str, ...]] = []
     together = np.zeros(residual.size)
     while wrong:
@@ -291,7 +299,10 @@ def _note(exercise: Exercise, name: str, found: Sequence[Results], right: Sequen
     """A remark on one wrong result: a factor, another result that it equals, or its wrong blocks."""
     pairs = [(one[name], other[name]) for one, other in zip(found, right, strict=True)]
     factors = [float(np.vdot(one, other) / np.vdot(other, other)) for one, other in pairs]
-    if all(np.allclose(one, factor * other) for (one, other), factor in zip(pairs, factors, strict=True)):
+    is_multiple = all(
+        np.allclose(one, factor * other) for (one, other), factor in zip(pairs, factors, strict=True)
+    )
+    if is_multiple and (pairs[0][0].size > 1 or np.allclose(factors, factors[0])):  # any number is a multiple
         numbers = " and ".join(f"{factor:.3g}" for factor in factors)
         return f"{name} is {numbers} times what it should be, on two inputs of other sizes"
     for other in right[0]:

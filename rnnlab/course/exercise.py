@@ -108,13 +108,23 @@ class Exercise:
             return dict(self.outs) | self.gradients
         return dict(self.outs) if kind == "forward" else self.gradients
 
-    def named(self, kind: str, returned: Any) -> dict[str, Array]:
+    def named(self, kind: str, returned: Any, wrong: list[tuple[str, str]] | None = None) -> dict[str, Array]:
         """The results that a function has returned, by name, as arrays.
+
+        Parameters
+        ----------
+        kind : "forward" or "backward"
+        returned : anything
+            What the function has returned.
+        wrong : list, optional
+            The names of results that are not arrays of floats, each with a message, are appended to it, and
+            they are left out. Without it they are an error.
 
         Raises
         ------
         WrongResults
-            If it is not a tuple or list of the right length, or holds anything but arrays.
+            If it is not a tuple or list of the right length, a dict has wrong keys, or a result is not an
+            array of floats.
         """
         function = self.functions[0 if kind == "forward" else 1]
         given = list(returned) if isinstance(returned, tuple | list) else [returned]
@@ -130,6 +140,15 @@ class Exercise:
                 f"{function} returns {_counted(given)}, expected {len(expected)}: {', '.join(expected)}"
             )
         found: dict[str, Array] = {}
+
+        def add(name: str, value: Any) -> None:
+            try:
+                found[name] = _array(function, name, value)
+            except WrongResults as error:
+                if wrong is None:
+                    raise
+                wrong.append((name, str(error)))
+
         for name, value in zip(taken, given, strict=False):
             spec = self.inputs.get(name[1:]) if kind == "backward" else None
             if isinstance(spec, Mapping):
@@ -139,9 +158,10 @@ class Exercise:
                     if isinstance(value, Mapping):
                         got = f"a dict with the keys {', '.join(map(str, value))}"
                     raise WrongResults(f"{function}: {name} is {got}, expected a dict with the keys {names}")
-                found |= {f"d{key}": _array(function, f"d{key}", value[key]) for key in spec}
+                for key in spec:
+                    add(f"d{key}", value[key])
             else:
-                found[name] = _array(function, name, value)
+                add(name, value)
         return found
 
     @property
@@ -238,9 +258,16 @@ def copied(value: Any) -> Any:
 def _array(function: str, name: str, value: Any) -> Array:
     if isinstance(value, bool) or not isinstance(value, np.ndarray | np.number | float | int):
         raise WrongResults(f"{function}: {name} is {_named(value)}, expected an array")
+    if isinstance(value, np.matrix):
+        raise WrongResults(f"{function}: {name} is an np.matrix, expected an array: its products differ")
     array = np.asarray(value)
-    if array.dtype.kind not in "fiu":
-        raise WrongResults(f"{function}: {name} has dtype {array.dtype}, expected float64")
+    dtype = array.dtype
+    if isinstance(value, np.ndarray) and dtype.kind in "iu":
+        raise WrongResults(
+            f"{function}: {name} has dtype {dtype}, expected float64: an array of integers loses fractions"
+        )
+    if dtype.kind not in "fiu" or dtype == np.float16:
+        raise WrongResults(f"{function}: {name} has dtype {dtype}, expected float64")
     return array.astype(float)
 
 

@@ -33,7 +33,6 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "q": "the one-hot label",
         "M": "the number of rows",
         "mean_loss": "the mean loss of the real tokens",
-        "tokens_per_sequence": "the number of real tokens per sequence",
         "real.sum()": "the number of real tokens",
         "real": "the mask",
     },
@@ -61,7 +60,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "read @ W + b_out - targets": "the error of the reconstruction",
         "read @ W": "the product of ARNet's state and W",
         "read": "ARNet's state",
-        "targets": "the state before each step",
+        "targets": "the target of the reconstruction",
         "de[:, 1:]": "de of the step after",
     },
     "discriminative": {
@@ -84,6 +83,8 @@ _FORMS = (  # patterns in all modules
     (r", keepdims=True", ""),
     (r"\blen\(\w+\)", "N"),
     (r"params\['(\w+)'\]", r"\1"),
+    (r"zeros belongs", "zeros belong"),
+    (r"^(\w+) does not reach \1: it is left out", r"\1 is left out"),
 )
 
 # Functions that students do not write, or write under other names.

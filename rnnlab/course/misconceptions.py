@@ -25,8 +25,8 @@ class Misconception(NamedTuple):
     function: Callable[..., Any]  # (right function, sizes, *its arguments)
 
 
-def misconceptions(exercise: Exercise, kind: str) -> Iterator[Misconception]:
-    """The misconceptions of an exercise's forward or backward."""
+def misconceptions(exercise: Exercise, kind: str, *, square: bool = False) -> Iterator[Misconception]:
+    """The misconceptions of an exercise's forward or backward; ``square`` for inputs with equal sizes."""
     for message, function in _BY_NAME.get((exercise.name, kind), {}).items():
         yield Misconception(message, function)
     if exercise.gates and kind == "forward":
@@ -38,7 +38,7 @@ def misconceptions(exercise: Exercise, kind: str) -> Iterator[Misconception]:
         message = "z and 1 - z are exchanged, expected next_h = (1 - z) * g + z * prev_h"
         yield Misconception(message, partial(exchanged, len(exercise.gates)))
     if exercise.inputs.get("x") == "N T D":
-        yield from _steps_of_a_sequence(exercise, kind)
+        yield from _steps_of_a_sequence(exercise, kind, _SWAPPED if square else _RESHAPED)
 
 
 # ---------------------------------------------------------------- recurrent cells
@@ -186,18 +186,18 @@ def _last_state(exercise: Exercise, step: tuple[Any, ...]) -> Array:
     return o * np.tanh(next_c)
 
 
-def _steps_of_a_sequence(exercise: Exercise, kind: str) -> Iterator[Misconception]:
+def _steps_of_a_sequence(exercise: Exercise, kind: str, reshaped: str) -> Iterator[Misconception]:
     """Steps in the wrong order, or shifted by one."""
     is_cell = exercise.module in _WEIGHTS_AT
     (out,) = exercise.outs
     result = out if kind == "forward" else "dx"
     given = "x" if kind == "forward" else f"d{out}"
 
-    yield Misconception(_RESHAPED.format(f"{given} is"), partial(_changed, _reshaped, None))
-    yield Misconception(_RESHAPED.format(f"{result} is"), partial(_changed, None, _reshaped_back))
+    yield Misconception(reshaped.format(f"{given} is"), partial(_changed, _reshaped, None))
+    yield Misconception(reshaped.format(f"{result} is"), partial(_changed, None, _reshaped_back))
     if is_cell:  # for a map that treats steps separately, the two errors cancel
         both = partial(_changed, _reshaped, _reshaped_back)
-        yield Misconception(_RESHAPED.format(f"{given} and {result} are"), both)
+        yield Misconception(reshaped.format(f"{given} and {result} are"), both)
     if kind == "forward":
         if is_cell:
             yield Misconception(
@@ -218,9 +218,16 @@ def _steps_of_a_sequence(exercise: Exercise, kind: str) -> Iterator[Misconceptio
     yield Misconception(f"{given} of the last step is added twice", partial(_changed, _with_last_twice, None))
     yield Misconception(
         f"{_names(exercise)} have the last step alone: they are overwritten at each step",
-        partial(_of_steps, -1),
+        partial(_of_steps, -1, None),
     )
+    if not is_cell:
+        for name, axes in exercise.gradients.items():
+            if "N" not in axes.split():
+                message = f"{name} has the last step alone: it is overwritten at each step"
+                yield Misconception(message, partial(_of_steps, -1, [*exercise.gradients].index(name)))
     if is_cell:
+        message = "dh of the earlier steps is left out: only that of the last step is used"
+        yield Misconception(message, partial(_changed, _last_alone, None))
         yield Misconception("the loop leaves out the first step", _without_first)
         yield Misconception(
             "dh0 is the gradient of the state after the first step, dh_t", _gradient_of_first_state
@@ -231,6 +238,7 @@ def _steps_of_a_sequence(exercise: Exercise, kind: str) -> Iterator[Misconceptio
 
 _Change = Callable[[Array], Array]  # of an array (N, T, D)
 _RESHAPED = "{} reshaped where the axes N and T must be swapped: steps and samples are mixed up"
+_SWAPPED = "{} in the order (T, N, D), expected (N, T, D): [t] selects a sample, [:, t] selects a step"
 
 
 def _changed(before: _Change | None, after: _Change | None, right: Any, sizes: Sizes, *given: Any) -> Any:
@@ -267,6 +275,10 @@ def _shifted(steps: int, x: Array) -> Array:
 
 def _with_last_twice(dout: Array) -> Array:
     return np.concatenate([dout[:, :-1], 2 * dout[:, -1:]], axis=1)
+
+
+def _last_alone(dout: Array) -> Array:
+    return np.concatenate([0 * dout[:, :-1], dout[:, -1:]], axis=1)
 
 
 def _stored_early(right: Any, sizes: Sizes, x: Array, h0: Array, *weights: Array) -> Any:
@@ -346,12 +358,14 @@ def _gradient_of_first_state(right: Any, sizes: Sizes, dh: Array, cache: Any) ->
     return dx, _without_first(right, sizes, dh, cache)[1] + dh[:, 0], *weights
 
 
-def _of_steps(step: int, right: Any, sizes: Sizes, dout: Array, *rest: Any) -> Any:
-    """The gradients of the parameters from one step only."""
+def _of_steps(step: int, place: int | None, right: Any, sizes: Sizes, dout: Array, *rest: Any) -> Any:
+    """The gradients of the parameters from one step only, or the one at a place among the results."""
     alone = np.zeros(dout.shape)
     alone[:, step] = dout[:, step]
-    dx, *_ = right(dout, *rest)
-    return dx, *right(alone, *rest)[1:]
+    results, of_step = list(right(dout, *rest)), right(alone, *rest)
+    for each in range(1, len(results)) if place is None else [place]:
+        results[each] = of_step[each]
+    return tuple(results)
 
 
 # ---------------------------------------------------------------- embedding and losses
@@ -447,10 +461,36 @@ def _scores_times_mask(right: Any, sizes: Sizes, x: Array, y: Array, mask: Array
     return right(x * mask[:, :, None], y, np.ones_like(mask))
 
 
-def _divided(by_tokens: bool, right: Any, sizes: Sizes, x: Array, y: Array, mask: Array) -> Any:
+def _scaled(
+    factor: Callable[[Array], float],
+    changed: str,
+    right: Any,
+    sizes: Sizes,
+    x: Array,
+    y: Array,
+    mask: Array,
+) -> Any:
     loss, dx = right(x, y, mask)
-    factor = len(x) / mask.sum() if by_tokens else 1 / x.shape[1]
-    return loss * factor, dx * factor
+    return loss * (factor(mask) if "loss" in changed else 1), dx * (factor(mask) if "dx" in changed else 1)
+
+
+def _scales_of_a_loss() -> dict[str, Callable[..., Any]]:
+    """A loss, its gradient or both with a wrong divisor or sign."""
+    found: dict[str, Callable[..., Any]] = {}
+    for changed, verb in (("loss and dx", "are"), ("loss", "is"), ("dx", "is")):
+        have = "have" if verb == "are" else "has"
+        messages: dict[str, Callable[[Array], float]] = {
+            f"{changed} {verb} not divided by N": len,
+            f"{changed} {have} the wrong sign": lambda mask: -1.0,
+            f"{changed} {verb} divided by N T, expected N": lambda mask: 1 / mask.shape[1],
+            f"{changed} {verb} divided by the number of real tokens, expected N": (
+                lambda mask: len(mask) / mask.sum()
+            ),
+            f"{changed} {verb} divided by T, expected N": lambda mask: len(mask) / mask.shape[1],
+        }
+        for message, factor in messages.items():
+            found[message] = partial(_scaled, factor, changed)
+    return found
 
 
 def _last_step(right: Any, sizes: Sizes, x: Array, y: Array, mask: Array) -> Any:
@@ -483,10 +523,7 @@ _BY_NAME: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "dx lacks the mask: it is not zero at padding": partial(_masked, False, True),
         "the mask is ignored: loss and dx count padding": partial(_masked, True, True),
         "the mask multiplies the scores, where it must select the tokens of the loss": _scores_times_mask,
-        "loss and dx are divided by N T, where they must be divided by N": partial(_divided, False),
-        "loss and dx are divided by the number of real tokens, where they must be divided by N": partial(
-            _divided, True
-        ),
+        **_scales_of_a_loss(),
         "loss has the last step alone": _last_step,
         **_softmaxes(
             2,

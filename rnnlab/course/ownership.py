@@ -59,7 +59,9 @@ class Watched:
 
     def _note(self, frame: FrameType, event: str, _: Any) -> None:
         if event == "call" and frame.f_code.co_name in self.solutions and _in_library(frame.f_code):
-            self.called[f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"] = None
+            module = frame.f_globals.get("__name__")  # generated code has none
+            if module is not None:
+                self.called[f"{module}.{frame.f_code.co_name}"] = None
 
 
 def set_profiler(profiler: Any) -> None:

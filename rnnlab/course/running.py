@@ -16,7 +16,8 @@ from rnnlab.course.exercise import Draw, Exercise, WrongResults, copied, in_lett
 from rnnlab.gradcheck.side_effects import arrays_in
 from rnnlab.types import Array
 
-__all__ = ["FunctionStopped", "Runs", "raised"]
+__all__ = ["FunctionStopped", "Runs", "costs_a_result", "raised"]
+_WRITES, _REMOVES, _REMEMBERS = "writes into", "removes arrays from", "returns other numbers in a second call"
 
 
 class FunctionStopped(Exception):
@@ -43,7 +44,8 @@ class Runs:
     caches : list
         For a forward, the cache of each draw.
     problems : list of str
-        Exceptions, wrong numbers of results, wrong shapes, writes into arguments and caches.
+        Exceptions, wrong numbers of results, wrong shapes, writes into arguments and caches, results that
+        depend on earlier calls.
     """
 
     def __init__(
@@ -84,9 +86,10 @@ class Runs:
         arguments = (*douts, *cache) if cache else tuple(inputs.values())
         names = [*(f"d{name}" for name in self.exercise.outs), "cache"] if cache else [*inputs]
         before = _contents(names, arguments)
+        misfits: list[tuple[str, str]] = []
         try:
             returned = function(*arguments, **draw.options_of(self.kind))
-            found = self.exercise.named(self.kind, returned)
+            found = self.exercise.named(self.kind, returned, misfits)
         except WrongResults as error:
             self._add(str(error), draw)
             return False
@@ -94,21 +97,43 @@ class Runs:
             self._add(raised(self.function, error), draw)
             return False
         self._compare(before, _contents(names, arguments), draw)
-        for name, problem in self._misfits(found, draw):
-            del found[name]
+        for name, problem in [*misfits, *self._misfits(found, draw)]:
+            found.pop(name, None)
             self._add(problem, draw)
+        if self.kind == "forward" and not self.values:
+            self._repeat(function, draw, found)
         self.values.append(found)
         self.caches.append(returned[-1] if self.kind == "forward" and not self.exercise.is_loss else None)
         return True
 
+    def _repeat(self, function: Callable[..., Any], draw: Draw, found: Results) -> None:
+        """Call a forward again with the same inputs: its results must not depend on earlier calls."""
+        try:
+            returned = function(*copied(draw.inputs).values(), **draw.options_of(self.kind))
+            again = self.exercise.named(self.kind, returned, [])
+        except (Exception, SystemExit) as error:
+            self._add(f"{raised(self.function, error)}, in a second call with the same arguments", draw)
+            return
+        if not all(
+            np.array_equal(again.get(name, ()), array, equal_nan=True) for name, array in found.items()
+        ):
+            self._add(
+                f"{self.function} {_REMEMBERS} with the same arguments: does it keep values between calls?",
+                draw,
+            )
+
     def _compare(self, before: dict[str, Array], after: dict[str, Array], draw: Draw) -> None:
+        if lost := [name for name in before if name not in after]:
+            self._add(
+                f"{self.function} {_REMOVES} its cache, such as {lost[0]}: a cache may be used twice", draw
+            )
         for name, array in before.items():
-            if name not in after or not np.array_equal(after[name], array, equal_nan=True):
+            if name in after and not np.array_equal(after[name], array, equal_nan=True):
                 problem = (
-                    f"{self.function} writes into its argument {name}, which is the caller's array: "
+                    f"{self.function} {_WRITES} its argument {name}, which is the caller's array: "
                     f"{name} += ..., {name} *= ... and {name}[...] = ... do that; make a new array"
                     if name.isidentifier()
-                    else f"{self.function} writes into {name}: a cache may be used twice"
+                    else f"{self.function} {_WRITES} {name}: a cache may be used twice"
                 )
                 self._add(problem, draw)
 
@@ -116,6 +141,8 @@ class Runs:
         """The results with a wrong shape or non-finite numbers, and a description of each problem."""
         misfits = []
         for name, axes in self.exercise.results(self.kind).items():
+            if name not in found:
+                continue
             array, shape = found[name], shape_of(axes, draw.sizes)
             if array.shape != shape:
                 expected = f"{in_letters(axes)} = {shape}" if axes else "a number"
@@ -131,6 +158,11 @@ class Runs:
         text = _without_numbers(problem)
         if not any(_without_numbers(each).startswith(text) for each in self.problems):
             self.problems.append(f"{problem} ({draw.note})" if draw.note else problem)
+
+
+def costs_a_result(problem: str) -> bool:
+    """Whether a problem costs the points of one result, although the results may be right."""
+    return any(words in problem for words in (_WRITES, _REMOVES, _REMEMBERS))
 
 
 def _without_numbers(problem: str) -> str:

@@ -41,7 +41,8 @@ def variants(exercise: Exercise, function: Callable[..., Any], draw: Draw) -> It
         Inputs with which the shapes of local variables are determined.
     """
     kind = "forward" if function is exercise.forward else "backward"
-    for message, wrong in misconceptions(exercise, kind):
+    square = "T" in draw.sizes and draw.sizes["N"] == draw.sizes["T"]
+    for message, wrong in misconceptions(exercise, kind, square=square):
         yield Variant(message, partial(wrong, function), 0)
     reached = _reached(function)
     shapes = _shapes_of_locals(exercise, [each.__code__ for each in reached], draw)

@@ -24,5 +24,4 @@ def temporal_softmax_loss(x, y, mask, *, label_smoothing=0.0):
     """Scores x (N, T, V), tokens y (N, T), mask (N, T), true for real tokens -> loss, dx (N, T, V)."""
     real, dx = np.asarray(mask, dtype=bool), np.zeros(x.shape)
     mean_loss, dx[real] = softmax_loss(x[real], y[real], label_smoothing=label_smoothing)
-    tokens_per_sequence = real.sum() / len(x)
-    return mean_loss * tokens_per_sequence, dx * tokens_per_sequence
+    return mean_loss * real.sum() / len(x), dx * real.sum() / len(x)

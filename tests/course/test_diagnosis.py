@@ -90,3 +90,70 @@ def test_a_factor_that_has_no_name():
 
     found = examine("word_embedding", None, scaled, seed=0).diagnoses[0]
     assert str(found) == "dW is 0.37 and 0.37 times what it should be, on two inputs of other sizes."
+
+
+@pytest.mark.parametrize("overwritten", [("dWx", "dWh", "db"), ("dWx",)])
+@pytest.mark.parametrize("lost", ["dprev_h", "dprev_c", "dnext_h"])
+def test_blocks_of_zeros_accuse_no_variable(overwritten, lost):
+    """The block of f of the first step is zero, as c is: so it is in versions with quite other mistakes."""
+    step_backward = EXERCISES["lstm_step"].backward
+
+    def backward(dh, cache):
+        x, h0, _, Wx, Wh, _, caches = cache
+        dx, dprev_h, dprev_c = np.zeros(x.shape), np.zeros(h0.shape), np.zeros(h0.shape)
+        sums = {"dWx": np.zeros(Wx.shape), "dWh": np.zeros(Wh.shape), "db": np.zeros(Wx.shape[1])}
+        for t in reversed(range(len(caches))):
+            dnext_h = dh[:, t] if lost == "dprev_h" else dprev_h if lost == "dnext_h" else dh[:, t] + dprev_h
+            dnext_c = 0 * dprev_c if lost == "dprev_c" else dprev_c
+            dx[:, t], dprev_h, dprev_c, *weights = step_backward(dnext_h, dnext_c, caches[t])
+            for name, each in zip(sums, weights, strict=True):
+                sums[name] = each if name in overwritten else sums[name] + each
+        return dx, dprev_h, *sums.values()
+
+    text = str(examine("lstm", None, backward, seed=3).diagnoses[0])
+    assert "does not reach dWx" not in text
+    assert "dWx is zero" not in text
+    assert ("dh[:, t] does not reach dh_t" in text) == (lost == "dnext_h")
+
+
+@pytest.mark.parametrize(
+    ("scales", "expected"),
+    [
+        (lambda n, t, real: (n, n), "loss and dx are not divided by N"),
+        (lambda n, t, real: (1, n), "dx is not divided by N"),
+        (lambda n, t, real: (-1, -1), "loss and dx have the wrong sign"),
+        (lambda n, t, real: (n / real, 1), "loss is divided by the number of real tokens, expected N"),
+        (lambda n, t, real: (1 / t, 1 / t), "loss and dx are divided by N T, expected N"),
+    ],
+)
+def test_scales_of_a_loss(scales, expected):
+    def loss(x, y, mask):
+        value, dx = EXERCISES["temporal_softmax_loss"].forward(x, y, mask)
+        of_loss, of_dx = scales(*mask.shape, mask.sum())
+        return of_loss * value, of_dx * dx
+
+    (found,) = examine("temporal_softmax_loss", loss, seed=3).diagnoses
+    assert [mistake[0] for mistake in found.mistakes] == [expected]
+    assert not any("per sequence" in name for mistake in found.mistakes for name in mistake)
+
+
+def test_steps_that_are_read_as_samples():
+    def forward(x, h0, Wx, Wh, b):
+        h, caches = np.zeros((len(x), x.shape[1], h0.shape[1])), []
+        for t in range(x.shape[1]):
+            h0, cache = EXERCISES["rnn_step"].forward(x[t], h0, Wx, Wh, b)
+            h[:, t] = h0
+            caches.append(cache)
+        return h, caches
+
+    text = str(examine("rnn", forward, seed=3))
+    assert "x is in the order (T, N, D), expected (N, T, D): [t] selects a sample" in text
+
+
+def test_numbers_that_are_no_constant_factor_are_no_remark():
+    def loss(x, y, mask):
+        value, dx = EXERCISES["temporal_softmax_loss"].forward(x, y, mask)
+        return value + 0.1 * np.sin(value), dx
+
+    (found,) = examine("temporal_softmax_loss", loss, seed=3).diagnoses
+    assert found.notes == ("loss is wrong",)

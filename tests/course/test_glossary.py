@@ -56,11 +56,11 @@ def test_no_message_has_a_name_that_students_do_not_know(name, kind):
 @pytest.mark.parametrize(
     ("message", "module", "expected"),
     [
-        ("loss lacks the factor tokens_per_sequence", "softmax", "the number of real tokens per sequence"),
+        ("loss lacks the factor real.sum()", "softmax", "the number of real tokens"),
         ("dx has dx where q belongs", "softmax", "dx has dx where the one-hot label belongs"),
         ("e is not divided by exp_e.sum(axis=1, keepdims=True)", "attention", "divided by the sum of exp(e)"),
         ("de lacks weights[:, :, None] in len(errors)", "arnet", "de lacks weights in N"),
-        ("a has h where np.zeros(h.shape) belongs", "lstm", "a has h where zeros belongs"),
+        ("a has h where np.zeros(h.shape) belongs", "lstm", "a has h where zeros belong"),
         ("the call of attend_forward has q", "target_attention", "the call of the attention has q"),
         ("the call of lstm_step_forward has q", "lstm", "the call of lstm_step_forward has q"),
     ],

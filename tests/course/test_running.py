@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnnlab.course.exercises import EXERCISES
-from rnnlab.course.running import FunctionStopped, Runs, raised
+from rnnlab.course.running import FunctionStopped, Runs, costs_a_result, raised
 from rnnlab.plain.rnn import rnn_step_backward, rnn_step_forward
 
 STEP = EXERCISES["rnn_step"]
@@ -29,12 +29,12 @@ def test_nothing_is_run_after_an_exception() -> None:
 
     def forward(*arguments: Any) -> Any:
         calls.append(1)
-        if len(calls) == 2:
+        if len(calls) == 3:
             raise ValueError("no")
         return rnn_step_forward(*arguments)
 
-    runs = Runs(STEP, "forward", forward, DRAWS)
-    assert (len(calls), len(runs.values), runs.complete) == (2, 1, False)
+    runs = Runs(STEP, "forward", forward, DRAWS)  # two calls with the first inputs
+    assert (len(calls), len(runs.values), runs.complete) == (3, 1, False)
     assert runs.problems[0].startswith("rnn_step_forward raises ValueError: no")
 
 
@@ -136,7 +136,60 @@ def test_a_backward_that_empties_its_cache() -> None:
 
     caches = [list(cache) for cache in Runs(STEP, "forward", rnn_step_forward, DRAWS).caches]
     problems = Runs(STEP, "backward", emptying, DRAWS, caches).problems
-    assert problems == ["rnn_step_backward writes into cache[0]: a cache may be used twice"]
+    expected = "rnn_step_backward removes arrays from its cache, such as cache[0]: a cache may be used twice"
+    assert problems == [expected]
+
+
+def test_a_forward_that_keeps_values_between_calls() -> None:
+    kept: dict[Any, Any] = {}
+
+    def forward(x: Any, prev_h: Any, *weights: Any) -> Any:
+        prev_h = kept.get(x.shape, prev_h)
+        kept[x.shape] = rnn_step_forward(x, prev_h, *weights)[0]
+        return kept[x.shape], None
+
+    (problem,) = Runs(STEP, "forward", forward, DRAWS).problems
+    assert problem.startswith(
+        "rnn_step_forward returns other numbers in a second call with the same arguments"
+    )
+    assert costs_a_result(problem)
+
+    def once(*arguments: Any) -> Any:
+        if kept.pop("again", False):
+            raise ValueError("no")
+        kept["again"] = True
+        return rnn_step_forward(*arguments)
+
+    (problem,) = Runs(STEP, "forward", once, DRAWS[:1]).problems
+    assert "raises ValueError: no" in problem
+    assert problem.endswith(", in a second call with the same arguments")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda db: None, "db is None, expected an array"),
+        (lambda db: list(db), "db is of type list, expected an array"),
+        (lambda db: db.astype(int), "db has dtype int64, expected float64: an array of integers loses fract"),
+        (lambda db: db.astype(np.float16), "db has dtype float16, expected float64"),
+        pytest.param(
+            np.asmatrix,
+            "db is an np.matrix, expected an array",
+            marks=pytest.mark.filterwarnings("ignore::PendingDeprecationWarning"),
+        ),
+    ],
+)
+def test_one_result_that_is_no_array_of_floats(wrong: Any, message: str) -> None:
+    caches = Runs(STEP, "forward", rnn_step_forward, DRAWS).caches
+
+    def backward(*given: Any) -> Any:
+        *others, db = rnn_step_backward(*given)
+        return *others, wrong(db)
+
+    runs = Runs(STEP, "backward", backward, DRAWS, caches)
+    (problem,) = runs.problems
+    assert problem.startswith(f"rnn_step_backward: {message}")
+    assert [set(found) for found in runs.values] == 3 * [{"dx", "dprev_h", "dWx", "dWh"}]
 
 
 def test_shapes_in_the_letters_of_the_expected_axes() -> None:

@@ -16,6 +16,7 @@ from rnnlab.course.grading.process import StudentProcess
 from rnnlab.course.grading.submission import Submission, library_functions, parsed, solution
 from rnnlab.course.grading.suspicions import Suspicion, calls_forwards, loses_digits
 from rnnlab.course.notebook_cells import CourseNotebook, keyword_arguments
+from rnnlab.course.running import costs_a_result
 
 __all__ = ["Marker", "max_points_of"]
 
@@ -144,11 +145,11 @@ def _refused(name: str, function: RemoteFunction) -> tuple[Suspicion, ...]:
 def _marked(
     mark: FunctionMark, exercise: Exercise, kind: str, report: Report, suspicions: tuple[Suspicion, ...]
 ) -> FunctionMark:
-    """The points of a report, with equal weight for each result. Writing into arguments costs one result."""
+    """The points of a report, with equal weight for each result. Side effects cost one result."""
     expected = exercise.results(kind)
     results = {name: name in report.errors and name not in report.wrong for name in expected}
-    writes = any("writes into" in problem for problem in report.problems)
-    right = max(sum(results.values()) - writes, 0)
+    lost = any(map(costs_a_result, report.problems))
+    right = max(sum(results.values()) - lost, 0)
     report.functions = (mark.name,)
     points = mark.max_points * right / len(expected)
     return replace(mark, points=points, results=results, text=str(report), suspicions=suspicions)

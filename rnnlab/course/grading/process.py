@@ -292,4 +292,6 @@ def _no_result(seconds: float) -> str:
 def _problem(name: str, described: Mapping[str, Any]) -> str:
     """A description of the error in a definition."""
     place = str(described["place"]).removeprefix(f"{name}, ")
-    return f"{name}: {described['error']}: {described['message']}{f', in {place}' if place else ''}"
+    error, message = described["error"], described["message"]
+    what = f" {message}" if error in ("NotAtHand", "Refused") else f": {error}: {message}"
+    return f"{name}{what}{f', in {place}' if place else ''}"

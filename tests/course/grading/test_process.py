@@ -113,6 +113,21 @@ def test_results_and_cache(student: StudentProcess) -> None:
     np.testing.assert_array_equal(kept, [0, 1, 2])
 
 
+def test_an_exercise_is_the_function_of_its_own_cell() -> None:
+    """Whatever a later cell defines under its name, and whichever function is called first."""
+    cells = {
+        "double": "def double(x):\n    return 2 * x",
+        "triple": "def triple(x):\n    return 3 * x",
+        "scratch": "def double(x):\n    return 0 * x\n\ndef triple(x):\n    return 0 * x",
+    }
+    for names in (("double", "triple"), ("triple", "double")):
+        with StudentProcess(cells, LIMITS) as process:
+            process.start()
+            for name in names:
+                factor = 2 if name == "double" else 3
+                np.testing.assert_array_equal(call(process, name, np.ones(2)), [factor, factor])
+
+
 def test_writes_are_reported(student: StudentProcess) -> None:
     _, cache = call(student, "double", np.ones(2), keep_cache=True)
     answer = student.call("write", (np.ones(2), cache))

@@ -120,7 +120,7 @@ class _Student:
             return {"error": "KeyError", "message": "the cache is gone", "place": ""}
         before = [_copies(each) for each in given]
         with self._computed_elsewhere(asked):
-            called = self._names.get(function)
+            called = self._after.get(function, {}).get(function, self._names.get(function))
             if not callable(called):
                 return {"error": "NameError", "message": f"{function} is not defined", "place": ""}
             counter = _Counter([self._names.get(name) for name in counted])
