@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rnnlab.errors import InputError
+from rnnlab.files import WriteError
 
 try:
     import fcntl
@@ -21,15 +22,13 @@ class InUseError(InputError, RuntimeError):
     """Another process writes to the directory."""
 
 
-@contextmanager
-def locked(directory: Path, refused: str) -> Iterator[None]:
-    """Hold the lock of a directory, which is created if it does not exist.
-
-    The operating system releases the lock when the process ends, for any reason. The empty file remains.
+class DirectoryLock:
+    """The lock of a directory. The operating system releases it when the process ends, for any reason.
 
     Parameters
     ----------
     directory : path
+        Created if it does not exist.
     refused : str
         The message of the error if another process holds the lock.
 
@@ -37,19 +36,65 @@ def locked(directory: Path, refused: str) -> Iterator[None]:
     ------
     InUseError
         If another process holds it.
-    OSError
-        If the file cannot be opened.
+    WriteError
+        If the file of the lock cannot be opened.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(directory / NAME, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
+
+    def __init__(self, directory: Path, refused: str) -> None:
+        self._file, self._refused = directory / NAME, refused
+        self._handle: int | None = None
+        self._acquire()
+
+    def check(self) -> None:
+        """Check that this process still holds the lock, although the directory may have been deleted.
+
+        If the file is missing, it is created again.
+
+        Raises
+        ------
+        InUseError
+            If another process has made the file again.
+        WriteError
+            If the file cannot be created again.
+        """
+        if self._handle is None:
+            return
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InUseError(refused) from None
-        yield
+            found = os.stat(self._file)
+        except FileNotFoundError:
+            self.release()
+            self._acquire(os.O_EXCL)
+            return
+        held = os.fstat(self._handle)
+        if (found.st_dev, found.st_ino) != (held.st_dev, held.st_ino):
+            raise InUseError(self._refused)
+
+    def release(self) -> None:
+        """Release the lock. The empty file remains."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _acquire(self, flags: int = 0) -> None:
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            if fcntl is None:
+                return
+            self._handle = os.open(self._file, os.O_RDWR | os.O_CREAT | flags, 0o666)
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, FileExistsError):
+            self.release()
+            raise InUseError(self._refused) from None
+        except OSError as error:
+            self.release()
+            raise WriteError(self._file, error) from error
+
+
+@contextmanager
+def locked(directory: Path, refused: str) -> Iterator[DirectoryLock]:
+    """Hold the lock of a directory, with the arguments and errors of :class:`DirectoryLock`."""
+    lock = DirectoryLock(directory, refused)
+    try:
+        yield lock
     finally:
-        os.close(handle)
+        lock.release()

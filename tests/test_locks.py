@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from rnnlab.locks import NAME, InUseError, locked
+from rnnlab.files import WriteError
+from rnnlab.locks import NAME, DirectoryLock, InUseError, locked
 
 HOLD = """
 import sys
@@ -44,3 +45,25 @@ def test_a_killed_process_releases_the_lock(tmp_path):
         process.wait()
     with locked(tmp_path, "in use"):
         pass
+
+
+def test_a_lock_whose_directory_is_deleted(tmp_path):
+    run = tmp_path / "run"
+    with locked(run, "in use") as lock:
+        lock.check()
+        (run / NAME).unlink()
+        run.rmdir()
+        lock.check()  # nobody else has it: the lock is made again
+        with pytest.raises(InUseError), locked(run, "in use"):
+            pytest.fail("locked twice")
+        (run / NAME).unlink()
+        with locked(run, "in use"), pytest.raises(InUseError, match="^in use$"):
+            lock.check()
+        with pytest.raises(InUseError, match="^in use$"):
+            lock.check()  # the other process may have written to it
+
+
+def test_a_lock_that_cannot_be_written(tmp_path):
+    (tmp_path / NAME).mkdir()
+    with pytest.raises(WriteError, match=f"^{tmp_path / NAME} was not written: Is a directory$"):
+        DirectoryLock(tmp_path, "in use")

@@ -19,7 +19,7 @@ from rnnlab.training import Callback, Solver, load_checkpoint, warm_start
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
 from rnnlab.training.monitor import constant_monitor
 from rnnlab.training.previous import load_or_name_another, or_previous
-from rnnlab.training.run_directory import checkpoint_of, holds_run, stage_directories
+from rnnlab.training.run_directory import check_last, checkpoint_of, holds_run, stage_directories
 from rnnlab.training.step_graphs import obstacle_of_place
 
 
@@ -151,6 +151,7 @@ def resume(
     under_way = _under_way(path)
     checkpoint_of(under_way)  # if there is no run, it raises an error that describes the directory
     last = under_way / "last.h5"
+    check_last(last)
     checkpoint = or_previous(last, load_checkpoint)
     config = config_of(last, checkpoint, overrides)
     if num_epochs is not None:

@@ -48,6 +48,9 @@ class Storage(Protocol):
             If a parameter is not finite. The previous state stays.
         """
 
+    def is_resumable(self) -> bool:
+        """Whether a state from which training resumes is saved, or none is ever saved."""
+
     def save_best(self) -> Path | None:
         """Save the parameters, which are the best so far; return the file, if there is one."""
 
@@ -82,6 +85,10 @@ class InMemory:
     def save(self) -> None:
         """Check the parameters and save nothing: a run without a directory cannot resume."""
         check_parameters(self._state.iteration, self._model.params)
+
+    def is_resumable(self) -> bool:
+        """True: nothing can be saved."""
+        return True
 
     def save_best(self) -> None:
         """Copy the parameters."""
@@ -119,6 +126,10 @@ class OnOtherRanks:
     def save(self) -> None:
         """Raise the error that rank 0 raises if a parameter is not finite."""
         check_parameters(self._state.iteration, self._model.params)
+
+    def is_resumable(self) -> bool:
+        """True: rank 0 saves."""
+        return True
 
     def save_best(self) -> None:
         """As :meth:`save`."""
@@ -183,15 +194,23 @@ class InDirectory:
     def begin(self) -> None:
         """Write config.json. The vocabulary and other long entries are in the checkpoints only.
 
-        A damaged checkpoint is replaced by the one before it.
+        A damaged checkpoint is replaced by the one before it. If a run resumes with other options, last.h5 is
+        written, so that they stay even if the process is killed before its next checkpoint.
 
         Raises
         ------
         InUseError
             If another process has trained in the directory since this run was read.
+        FileNotFoundError
+            If the parameters of the best epoch will be restored, and their checkpoint is missing.
         """
-        self._check_unchanged()
-        match_best(self._run.best, self._state.monitor.best_epoch)
+        saved = self._saved_state()
+        self._restore_best_file()
+        if saved is not None and (saved.solver["options"], saved.config) != (
+            self._options.to_dict(),
+            self._config,
+        ):
+            self.save()
         model = describe_model(self._model)
         model["config"] = {
             key: value for key, value in model["config"].items() if not isinstance(value, dict | list)
@@ -211,10 +230,32 @@ class InDirectory:
             }
         )
 
-    def _check_unchanged(self) -> None:
-        """Replace last.h5 if it is damaged; raise InUseError if it has more iterations than this run."""
-        if not self._run.last.exists():
+    def _restore_best_file(self) -> None:
+        """Make best.h5 the checkpoint of the best epoch, if it is another one or missing."""
+        best, epoch, state = self._run.best, self._state.monitor.best_epoch, self._state
+        match_best(best, epoch)
+        if epoch is None or best.exists():
             return
+        last = state.history[-1]
+        if last["epoch"] == epoch and last["iteration"] == state.iteration:  # killed before it was written
+            with state.averaged(self._model.params.flat):
+                self.save_best()
+        elif self._options.restore_best:
+            raise FileNotFoundError(
+                f"{best}: no such checkpoint, expected that of epoch {epoch}, the best one of this run: put "
+                "it back, or resume with restore_best=False (--set training.restore_best=false)"
+            )
+
+    def _saved_state(self) -> Checkpoint | None:
+        """Read last.h5; replace it if it is damaged.
+
+        Raises
+        ------
+        InUseError
+            If it has more iterations than this run.
+        """
+        if not self._run.last.exists():
+            return None
         saved = put_back(self._run.last)
         done = 0 if saved is None else len(saved.losses)
         if done > self._state.iteration:
@@ -222,10 +263,15 @@ class InDirectory:
                 f"run_dir {self._run.path} has {done} iterations, and this run continues from "
                 f"{self._state.iteration}: another process has trained in it since; resume it again"
             )
+        return saved
 
     def save(self) -> Path:
         """Write last.h5."""
         return self._write(self._run.last)
+
+    def is_resumable(self) -> bool:
+        """Whether there is a last.h5."""
+        return self._run.last.exists()
 
     def save_best(self) -> Path:
         """Write best.h5."""
@@ -247,6 +293,7 @@ class InDirectory:
         self._run.plot(state.losses, state.history, state.monitor, force=at_the_end)
 
     def _write(self, path: Path) -> Path:
+        self._run.check_in_use()
         model, state = self._model, self._state.save()
         check_parameters(self._state.iteration, model.params)
         state["solver"] |= {

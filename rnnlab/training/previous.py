@@ -43,12 +43,17 @@ def match_best(best: Path, epoch: int | None) -> None:
 
     The file may be of a later epoch than the last checkpoint: if the process was killed between writing the
     two, or if the last checkpoint was damaged and an earlier one is used. The previous best checkpoint then
-    replaces it, as it does if ``best`` is damaged. If that is of another epoch, a warning goes to standard
-    error.
+    replaces it, as it does if ``best`` is damaged or missing. If that is of another epoch, a warning goes to
+    standard error.
     """
-    if epoch is None or not best.exists():
+    if epoch is None:
         return
-    found, kept = _epoch_of(best), previous_of(best)
+    kept = previous_of(best)
+    if not best.exists():
+        if kept.exists() and _epoch_of(kept) == epoch:
+            os.replace(kept, best)
+        return
+    found = _epoch_of(best)
     if found == epoch:
         return
     if kept.exists() and _epoch_of(kept) == epoch:

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.files import atomic_write
-from rnnlab.locks import locked
+from rnnlab.locks import DirectoryLock, locked
+from rnnlab.reading import load_json
 from rnnlab.training.monitor import Monitor
 
 _SECONDS_BETWEEN_PLOTS = 30.0
@@ -46,8 +47,24 @@ def holds_run(directory: Path) -> bool:
     return any((place / name).exists() for place in places for name in ("best.h5", "last.h5"))
 
 
+def check_last(last: Path) -> None:
+    """Raise FileNotFoundError if a run has no checkpoint to resume from."""
+    if last.exists():
+        return
+    run = last.parent
+    hint = ""
+    if last.with_name("best.h5").exists():
+        hint = (
+            f"; {run / 'best.h5'} is the best epoch's: to train from it, use it as a warm start of a run in "
+            "another directory"
+        )
+    raise FileNotFoundError(f"run_dir {str(run)!r} has no last.h5 to resume from{hint}")
+
+
 def checkpoint_of(directory: str | os.PathLike[str]) -> Path:
-    """The best checkpoint of a run directory, or the last where there was no validation.
+    """The checkpoint with the parameters that a run ends with.
+
+    That is the best one; the last one where there was no validation, or ``restore_best`` is off.
 
     Raises
     ------
@@ -61,7 +78,7 @@ def checkpoint_of(directory: str | os.PathLike[str]) -> Path:
         run = directory.parent
         hint = f": give {run}, whose best checkpoint is read" if holds_run(run) else ""
         raise NotADirectoryError(f"{directory} is a file, expected the directory of a run{hint}")
-    for name in ("best.h5", "last.h5"):
+    for name in ("best.h5", "last.h5") if _restores_best(directory) else ("last.h5", "best.h5"):
         if (directory / name).exists():
             return directory / name
     stages = [stage for stage in stage_directories(directory) if holds_run(stage)]
@@ -69,6 +86,14 @@ def checkpoint_of(directory: str | os.PathLike[str]) -> Path:
     raise FileNotFoundError(
         f"{directory} holds no run: found neither best.h5 nor last.h5, expected the directory of a run{hint}"
     )
+
+
+def _restores_best(directory: Path) -> bool:
+    """Whether the solver of a run has ``restore_best``, as far as config.json can be read."""
+    try:
+        return load_json(directory / "config.json")["solver"]["restore_best"] is not False
+    except (OSError, ValueError, LookupError, TypeError):
+        return True
 
 
 class RunDirectory(os.PathLike[str]):
@@ -98,10 +123,11 @@ class RunDirectory(os.PathLike[str]):
         )
         self.history, self.loss = self.path / "history.csv", self.path / "loss.png"
         self._plotted = -float("inf")
+        self._lock: DirectoryLock | None = None
         if self.path.exists() and not self.path.is_dir():
             raise NotADirectoryError(f"run_dir {str(path)!r} is a file, expected a directory")
-        if resume and not self.last.exists():
-            raise FileNotFoundError(f"run_dir {str(path)!r} has no last.h5 to resume from")
+        if resume:
+            check_last(self.last)
         if not resume and (self.best.exists() or self.last.exists()):
             raise FileExistsError(
                 f"run_dir {str(path)!r} already holds a run: resume it, or choose another directory"
@@ -119,11 +145,24 @@ class RunDirectory(os.PathLike[str]):
         InUseError
             If another process has locked it.
         """
-        with locked(self.path, f"run_dir {self.path} is in use: another process trains in it"):
+        refused = f"run_dir {self.path} is in use: another process trains in it"
+        with locked(self.path, refused) as self._lock:
             for name in _REPLACED:
                 for left in self.path.glob(f".{name}.*"):
                     left.unlink(missing_ok=True)
             yield
+        self._lock = None
+
+    def check_in_use(self) -> None:
+        """Check that this process still holds the lock.
+
+        Raises
+        ------
+        InUseError
+            If the directory was deleted, and another process trains in a new one of the same name.
+        """
+        if self._lock is not None:
+            self._lock.check()
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write config.json."""

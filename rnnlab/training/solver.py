@@ -19,7 +19,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -574,6 +574,8 @@ class Solver:
         improved = self._state.end_epoch(metrics)
         progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
         if improved:
+            if not self._storage.is_resumable():  # best.h5 alone would be a run that cannot be resumed
+                self._storage.save()
             with self._averaged():
                 path = self._storage.save_best()
             if path:
@@ -584,8 +586,7 @@ class Solver:
 
     def _averaged(self) -> AbstractContextManager[None]:
         """A context in which the model has the averaged parameters, if there is an average."""
-        average = self._state.average
-        return nullcontext() if average is None else average.in_place_of(self.model.params.flat)
+        return self._state.averaged(self.model.params.flat)
 
     def _check_ranks(self) -> None:
         """Check that all ranks have the same parameters."""

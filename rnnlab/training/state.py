@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -74,6 +75,10 @@ class TrainingState:
         self.history: list[dict[str, Any]] = []
         self._unread: list[dict[str, Any]] = []  # one for each iteration whose loss has not been read yet
 
+    def averaged(self, w: Array) -> AbstractContextManager[None]:
+        """A context in which the parameters ``w`` (P,) are their moving average, if there is one."""
+        return nullcontext() if self.average is None else self.average.in_place_of(w)
+
     @property
     def iteration(self) -> int:
         """The number of iterations done."""
@@ -91,7 +96,7 @@ class TrainingState:
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the last iteration of this epoch; of its first one before there is one."""
+        """The learning rate of the last iteration of this epoch; before there is one, that of the first."""
         rate = self._multiplier_in(self.iteration - 1 if self.order.batch else self.iteration)
         return self.rule.learning_rate * rate
 

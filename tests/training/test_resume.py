@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
+from rnnlab.locks import InUseError
 from rnnlab.training import Callback
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
 from rnnlab.training.optim import UPDATE_RULES
@@ -78,6 +80,93 @@ def test_after_a_kill_anywhere(make_model, make_data, data, tmp_path, reference,
         Solver(killed_at(make_model(), call), data, run_dir=tmp_path, checkpoint_every=2, **OPTIONS).train()
     solver = Solver.resume(tmp_path, make_model(), make_data())
     assert 0 < len(solver.loss_history) < call
+    solver.train()
+    assert_same_run(solver, reference)
+
+
+@pytest.mark.parametrize("write", range(1, 5))
+@pytest.mark.parametrize("options", [{}, {"ema_decay": 0.9}])
+def test_after_a_kill_at_any_checkpoint_of_the_first_epochs(
+    make_model, make_data, data, tmp_path, monkeypatch, options, write
+):
+    """Also between last.h5 and best.h5, of which neither is there yet."""
+    options = OPTIONS | options
+    reference = Solver(make_model(), data, **options)
+    reference.train()
+    written, replace = [], Path.replace
+
+    def killing(path, target):
+        if target.suffix == ".h5":
+            written.append(target)
+            if len(written) == write:
+                raise Killed
+        return replace(path, target)
+
+    solver = Solver(make_model(), data, run_dir=tmp_path, **options)
+    monkeypatch.setattr(Path, "replace", killing)
+    with pytest.raises(Killed):
+        solver.train()
+    monkeypatch.setattr(Path, "replace", replace)
+    if write == 1:
+        Solver(make_model(), data, run_dir=tmp_path, **options)  # there is no run
+        return
+    solver = Solver.resume(tmp_path, make_model(), make_data())
+    solver.train()
+    assert_same_run(solver, reference)
+    best = load_checkpoint(tmp_path / "best.h5")
+    assert best.history[-1]["epoch"] == reference.monitor.best_epoch
+    np.testing.assert_array_equal(best.parameters.flat, reference.model.params.flat)
+
+
+def test_the_checkpoint_of_the_best_epoch_is_missing(make_model, data, tmp_path):
+    options = OPTIONS | {"num_epochs": 2, "optim_config": {"learning_rate": 1e-30}}
+    Solver(make_model(), data, run_dir=tmp_path, **options).train()
+    best = tmp_path / "best.h5"
+    assert load_checkpoint(best).history[-1]["epoch"] == 1  # the loss did not fall any more
+    best.rename(tmp_path / "best.previous.h5")
+    Solver.resume(tmp_path, make_model(), data, num_epochs=3).train()
+    assert load_checkpoint(best).history[-1]["epoch"] == 1
+    best.unlink()
+    message = r"best.h5: no such checkpoint, expected that of epoch 1, .* resume with restore_best=False"
+    before = (tmp_path / "last.h5").read_bytes()
+    with pytest.raises(FileNotFoundError, match=message):
+        Solver.resume(tmp_path, make_model(), data, num_epochs=4).train()
+    assert (tmp_path / "last.h5").read_bytes() == before
+    solver = Solver.resume(tmp_path, make_model(), data, num_epochs=4, restore_best=False)
+    solver.train()
+    assert len(solver.history) == 4
+
+
+def test_a_run_whose_directory_another_run_has(make_model, data, tmp_path):
+    class Replaced(Callback):
+        def on_epoch(self, solver):
+            if solver.epoch == 1:
+                shutil.rmtree(run)
+            if solver.epoch == 2:
+                assert (run / "last.h5").exists()
+                shutil.rmtree(run)
+                Solver(make_model(), data, run_dir=run, **OPTIONS | {"num_epochs": 1}).train()
+                others.update({path.name: path.read_bytes() for path in run.glob("*.h5")})
+
+    run, others = tmp_path / "run", {}
+    solver = Solver(make_model(), data, run_dir=run, callbacks=[Replaced()], restore_best=False, **OPTIONS)
+    with pytest.raises(InUseError, match="run is in use: another process trains in it"):
+        solver.train()
+    assert others
+    assert {path.name: path.read_bytes() for path in run.glob("*.h5")} == others
+
+
+def test_changes_are_saved_at_once(make_model, data, tmp_path):
+    Solver(make_model(), data, run_dir=tmp_path, **OPTIONS | {"num_epochs": 2}).train()
+    before = (tmp_path / "last.h5").read_bytes()
+    Solver.resume(tmp_path, make_model(), data).train()  # no changes, and nothing to train
+    assert (tmp_path / "last.h5").read_bytes() == before
+    with pytest.raises(Killed):
+        Solver.resume(tmp_path, killed_at(make_model(), 1), data, num_epochs=4).train()
+    solver = Solver.resume(tmp_path, make_model(), data)
+    assert solver.options.num_epochs == 4
+    reference = Solver(make_model(), data, **OPTIONS)
+    reference.train()
     solver.train()
     assert_same_run(solver, reference)
 

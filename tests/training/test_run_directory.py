@@ -33,6 +33,28 @@ def test_the_latest_stage_is_that_of_the_largest_number(tmp_path):
         checkpoint_of(tmp_path)
 
 
+def test_the_checkpoint_that_a_run_ends_with(tmp_path):
+    for name in ("best.h5", "last.h5"):
+        (tmp_path / name).touch()
+    assert checkpoint_of(tmp_path).name == "best.h5"
+    for config, expected in (
+        ({"solver": {"restore_best": False}}, "last.h5"),
+        ({"solver": {"restore_best": True}}, "best.h5"),
+        ({"solver": None}, "best.h5"),
+        ([], "best.h5"),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        assert checkpoint_of(tmp_path).name == expected
+    (tmp_path / "config.json").write_text("{")
+    assert checkpoint_of(tmp_path).name == "best.h5"
+
+
+def test_a_best_checkpoint_alone_is_nothing_to_resume_from(tmp_path):
+    (tmp_path / "best.h5").touch()
+    with pytest.raises(FileNotFoundError, match=r"has no last.h5 to resume from; .*use it as a warm start"):
+        RunDirectory(tmp_path, resume=True)
+
+
 def test_other_files_do_not_matter(tmp_path):
     """Among them the configuration of a run that ended before its first checkpoint."""
     for name in ("notes.txt", "config.json"):
