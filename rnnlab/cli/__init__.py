@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     It is 0 for success, 1 if a check failed or a file could not be written, 2 if the input is wrong or
     something is missing, 75 if the time budget of a training run is used up, 130 after Ctrl-C, 143 after
-    SIGTERM, 138 after SIGUSR1, and 141 if the reader of the output has closed it.
+    SIGTERM, 138 after SIGUSR1, 129 after SIGHUP, and 141 if the reader of the output has closed it.
     """
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         # a word that the terminal cannot encode must not be an error

@@ -87,10 +87,12 @@ def read_coco(paths: Mapping[str, PathLike]) -> Annotations:
     Raises
     ------
     OSError, KeyError, ValueError
-        As :func:`read_karpathy`; also if two images have the same id.
+        As :func:`read_karpathy`; also if two images have the same id, or a file has no captions.
     """
     splits = {split: _read_coco_split(path) for split, path in paths.items()}
-    return Annotations(splits, next(iter(paths.values()), "read_coco"))
+    source = next(iter(paths.values()), "read_coco")
+    _check_apart(splits, source)
+    return Annotations(splits, source)
 
 
 def open_annotated(
@@ -161,7 +163,8 @@ def open_annotated(
             image_idxs=image_idxs,
             names=names,
             references=[image.sentences for image in annotated],
-            sources={field: f"{path}: features" for field, path in files.items()} | {"captions": str(source)},
+            sources={field: f"{path}: features" for field, path in files.items()}
+            | {"captions": str(source), "references": str(source)},
             encodings=encodings,
             **read,
         )
@@ -238,7 +241,10 @@ def _read_coco_split(path: PathLike) -> list[AnnotatedImage]:
         if not isinstance(image_id, int | str) or image_id not in images:
             raise mismatch(f"{where}: image_id", _shown(image_id), "the id of an image")
         images[image_id].sentences.append(caption)
-    return [image for image in images.values() if image.sentences]
+    captioned = [image for image in images.values() if image.sentences]
+    if not captioned:
+        raise mismatch(f"{path}: annotations", "no caption", "at least one")
+    return captioned
 
 
 def _rows_by_name(path: PathLike) -> dict[str, int]:

@@ -194,10 +194,10 @@ class CaptionSplit:
         if isinstance(features, np.ndarray):
             with np.errstate(over="ignore"):  # models read them in float32
                 values = features.astype(np.float32, copy=False)
-            finite = np.isfinite(values).reshape(len(features), -1).all(axis=1)
+            finite = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
             if not finite.all():
                 row = int(np.argmin(finite))
-                raise mismatch(where, f"NaN or infinity in row {row}", "finite numbers")
+                raise mismatch(where, f"NaN or infinity in row {row}, {self.names[row]}", "finite numbers")
 
     def _check_range(self, name: str, stop: int, what: str, of: str) -> None:
         array = getattr(self, name)

@@ -146,8 +146,10 @@ def notes_on_runs(records: Sequence[Record], results: Sequence[Results] = ()) ->
 
 def _scored_data(record: Record) -> dict[str, Any]:
     """The keys of [data] that determine the scored examples; the others determine the model's inputs."""
-    table = (record.recipe or {}).get("data") or {}
-    return {key: value for key, value in table.items() if key not in _INPUTS}
+    table = (record.recipe or {}).get("data")
+    return (
+        {key: value for key, value in table.items() if key not in _INPUTS} if isinstance(table, dict) else {}
+    )
 
 
 def comparability(records: Sequence[Record], results: Sequence[Results] = ()) -> list[str]:

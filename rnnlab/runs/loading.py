@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,7 @@ class Run:
     stop_reason : str or None
         The reason that the callback gave.
     signal : Signals or None
-        SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1.
+        SIGINT, which is Ctrl-C, SIGTERM, SIGUSR1 or SIGHUP.
     inputs : CaptionInputs, TranslationInputs or PixelInputs
         The preprocessing of new inputs, from the checkpoint. None if there is no checkpoint.
     members : tuple of Path
@@ -61,7 +62,10 @@ class Run:
 
 
 def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, device: str = "cpu") -> Run:
-    """Open a run directory: its best checkpoint, or the last one if there was no validation.
+    """Open a run directory with the parameters that its training ends with.
+
+    They are those of the best checkpoint; of the last one if there was no validation, or ``restore_best`` is
+    off. If the best one is missing, the last one is read, with a message on standard error.
 
     Parameters
     ----------
@@ -81,6 +85,11 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
     path = Path(directory)
     file = checkpoint_of(path)
     checkpoint = load_or_name_another(file)
+    best = checkpoint.solver.get("monitor", {}).get("best_epoch")
+    if best is not None and file.name == "last.h5" and checkpoint.solver["options"].get("restore_best", True):
+        print(
+            f"{path} has no best.h5, the checkpoint of its best epoch {best}: {file} is read", file=sys.stderr
+        )
     config = config_of(file, checkpoint, to_train=False)
     model = load_model(file).to(device)
     data = None

@@ -15,7 +15,7 @@ from typing import Any
 import gradio as gr
 
 from rnnlab.data.images import data_url
-from rnnlab.errors import InputTypeError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.recipes.data import HabeasTable
 from rnnlab.serving.answerer import Answerer
 from rnnlab.serving.captioning import PhotographCaptioner, PictureCaptioner
@@ -56,7 +56,7 @@ def _photograph_page(captioner: PhotographCaptioner) -> gr.Blocks:
             return ""
         path = photograph["path"]
         with _readable_errors(path):
-            return captions_html(captioner.caption(path, int(beam_size)), captioner.about_scores)
+            return captions_html(captioner.caption(path, _width(beam_size)), captioner.about_scores)
 
     with _page("Captions", captioner) as page, gr.Row():
         with gr.Column(min_width=300):
@@ -91,7 +91,7 @@ def _picture_page(captioner: PictureCaptioner) -> gr.Blocks:
         if number is None:
             return ""
         with _readable_errors():
-            return captions_html(captioner.caption(split, number, int(beam_size)), captioner.about_scores)
+            return captions_html(captioner.caption(split, number, _width(beam_size)), captioner.about_scores)
 
     def choose(split: str, first: int, beam_size: float, event: gr.EventData) -> tuple[int, str]:
         number = first + event.place
@@ -117,7 +117,9 @@ def _picture_page(captioner: PictureCaptioner) -> gr.Blocks:
 def _text_page(translator: Translator) -> gr.Blocks:
     def answer(text: str, beam_size: float) -> str:
         with _readable_errors():
-            found = translator.translate(text, int(beam_size))
+            if not isinstance(text, str):
+                raise InputError(f"the text is {text!r}, expected a string")
+            found = translator.translate(text, _width(beam_size))
             return translations_html(found, translator.about_scores)
 
     def answer_again(text: str, beam_size: float) -> str:
@@ -149,6 +151,13 @@ def _page(made: str, answerer: Answerer) -> Iterator[gr.Blocks]:
 def _beam_slider(answerer: Answerer) -> gr.Slider:
     groups, decoding = answerer.decoding.num_groups, answerer.decoding
     return gr.Slider(groups, answerer.widest_beam, decoding.beam_size, step=groups, label="Beam width")
+
+
+def _width(beam_size: Any) -> int:
+    """A beam width from a browser or a program, which may send anything."""
+    if isinstance(beam_size, bool) or not isinstance(beam_size, int | float) or beam_size % 1:
+        raise InputError(f"the beam width is {beam_size!r}, expected an integer")
+    return int(beam_size)
 
 
 def _result() -> gr.HTML:

@@ -203,6 +203,9 @@ class Captioning(Task):
             )
         if val is not None and evaluation.each_epoch:
             _check_references(val, evaluation.max_images)
+        if any(stage.self_critical is not None for stage in config.stages()):
+            train = data.split("train")
+            train.check_references(np.unique(train.image_idxs))
 
     def check_ensemble(self, members: Sequence[Member]) -> None:
         """See :meth:`Task.check_ensemble`: captions have one vocabulary."""

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGUSR1 at any moment stop training between two iterations."""
+"""Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP at any moment stop training between two iterations."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType, TracebackType
 
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 if hasattr(signal, "SIGUSR1"):  # not on Windows. mpirun passes it on; at SIGTERM it kills its processes.
     SIGNALS[signal.SIGUSR1] = "SIGUSR1"
+if hasattr(signal, "SIGHUP"):  # the terminal is closed
+    SIGNALS[signal.SIGHUP] = "SIGHUP"
 _STANDARD_ERROR = 2
 
 
@@ -19,9 +21,12 @@ _STANDARD_ERROR = 2
 def handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """A context in which ``handler`` receives :data:`SIGNALS`; only for the main thread.
 
-    A handler that was not installed from Python stays, because Python cannot put it back.
+    A handler that was not installed from Python stays, because Python cannot put it back. So does SIGHUP that
+    is ignored, as by nohup.
     """
     others = [number for number in SIGNALS if signal.getsignal(number) is not None]
+    if "SIGHUP" in SIGNALS.values() and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        others.remove(signal.SIGHUP)
     previous = {number: signal.signal(number, handler) for number in others}
     try:
         yield
@@ -43,7 +48,7 @@ class Interrupt:
     Attributes
     ----------
     received : signal.Signals or None
-        The signal that came within the context: SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1.
+        The signal that came within the context: SIGINT, which is Ctrl-C, SIGTERM, SIGUSR1 or SIGHUP.
     """
 
     def __init__(self) -> None:
@@ -100,7 +105,8 @@ class Interrupt:
             self._again = True
             return
         self.received = signal.Signals(number)
-        line = f"\n{SIGNALS[self.received]}: saving a checkpoint; a second one ends at once\n"
-        os.write(_STANDARD_ERROR, line.encode())  # not print, which this handler may have interrupted
+        line = f"\n{SIGNALS[self.received]}: saving a checkpoint; a second signal stops at once\n"
+        with suppress(OSError):  # a terminal that is closed
+            os.write(_STANDARD_ERROR, line.encode())  # not print, which this handler may have interrupted
         if self._raises:
             raise Interrupted

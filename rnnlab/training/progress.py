@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TextIO
 
 from tqdm import tqdm
@@ -119,11 +120,54 @@ class EpochLines(Progress):
         print(text, file=self._file or sys.stderr, flush=True)
 
 
+class Tolerant(Progress):
+    """Another display, until its output cannot be written, such as on a full disk; then nothing.
+
+    A closed pipe ends training: nobody reads the output any more.
+
+    Attributes
+    ----------
+    display : Progress
+    """
+
+    def __init__(self, display: Progress) -> None:
+        self.display = display
+
+    def iteration(self, iteration: int, total: int, loss: float, epoch: EpochTotals) -> None:
+        """See :meth:`Progress.iteration`."""
+        with self._until_an_error():
+            self.display.iteration(iteration, total, loss, epoch)
+
+    def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:
+        """See :meth:`Progress.epoch`."""
+        with self._until_an_error():
+            self.display.epoch(epoch, num_epochs, metrics)
+
+    def message(self, text: str) -> None:
+        """See :meth:`Progress.message`."""
+        with self._until_an_error():
+            self.display.message(text)
+
+    def close(self) -> None:
+        """See :meth:`Progress.close`."""
+        with self._until_an_error():
+            self.display.close()
+
+    @contextmanager
+    def _until_an_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError:
+            self.display = Progress()
+
+
 def make_progress(options: Options) -> Progress:
     """The display that the options describe. A bar needs a terminal; elsewhere each epoch is a line."""
     if options.progress:
-        return Bar() if sys.stderr.isatty() else EpochLines()
-    return Lines(options.print_every) if options.verbose else Progress()
+        return Tolerant(Bar() if sys.stderr.isatty() else EpochLines())
+    return Tolerant(Lines(options.print_every)) if options.verbose else Progress()
 
 
 def _format(metrics: Mapping[str, float]) -> str:

@@ -76,7 +76,7 @@ def checkpoint_of(directory: str | os.PathLike[str]) -> Path:
     directory = Path(directory)
     if directory.is_file():
         run = directory.parent
-        hint = f": give {run}, whose best checkpoint is read" if holds_run(run) else ""
+        hint = f": give {run}" if holds_run(run) else ""
         raise NotADirectoryError(f"{directory} is a file, expected the directory of a run{hint}")
     for name in ("best.h5", "last.h5") if _restores_best(directory) else ("last.h5", "best.h5"):
         if (directory / name).exists():

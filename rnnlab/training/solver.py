@@ -189,7 +189,7 @@ class Solver:
     stop_requested : bool
         Whether there was a signal or a call of :meth:`stop`, even if training was complete by then.
     signal : signal.Signals or None
-        SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1, if that ended the last :meth:`train`.
+        SIGINT, which is Ctrl-C, SIGTERM, SIGUSR1 or SIGHUP, if that ended the last :meth:`train`.
     stop_reason : str or None
         The argument of :meth:`stop`.
 
@@ -405,8 +405,8 @@ class Solver:
     def train(self) -> None:
         """Train until the last epoch is done, ``patience`` is exhausted, or a signal or :meth:`stop` ends it.
 
-        The first Ctrl-C, SIGTERM or SIGUSR1 finishes the current iteration, writes a checkpoint and returns;
-        calling :meth:`train` again resumes from there. A second one raises KeyboardInterrupt.
+        The first Ctrl-C, SIGTERM, SIGUSR1 or SIGHUP finishes the current iteration, writes a checkpoint and
+        returns; calling :meth:`train` again resumes from there. A second one raises KeyboardInterrupt.
 
         Raises
         ------

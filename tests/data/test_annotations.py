@@ -1,5 +1,6 @@
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -99,6 +100,36 @@ def test_coco(features, tmp_path):
     assert data.split("train").references == [["A dog."], ["a cat", "a dog"]]
     assert data.split("val").references == [["A cow"]]
     np.testing.assert_array_equal(data.split("train").image_idxs, [0, 1, 1])
+
+
+def test_an_image_in_two_files_of_coco(tmp_path):
+    path = written(tmp_path / "train.json", COCO)
+    message = r"train.json: found the image 'b.jpg' in the splits train and val, expected every image in one"
+    with pytest.raises(ValueError, match=message):
+        read_coco({"train": path, "val": path})
+
+
+def test_a_file_of_coco_without_captions(tmp_path):
+    path = written(tmp_path / "val.json", COCO | {"annotations": []})
+    with pytest.raises(ValueError, match=r"val.json: annotations: found no caption, expected at least one"):
+        read_coco({"val": path})
+
+
+def test_features_that_are_not_finite_are_those_of_an_image(karpathy, features):
+    with h5py.File(features, "a") as file:
+        file["features"][2] = np.nan
+        name = file["filenames"][2].decode()
+    with pytest.raises(
+        ValueError, match=f"features: found NaN or infinity in row 0, {name}, expected finite"
+    ):
+        open_annotated(read_karpathy(karpathy), features, min_count=1)
+
+
+def test_errors_about_references_name_the_file(karpathy, features):
+    data = open_annotated(read_karpathy(karpathy), features, min_count=1)
+    train = replace(data.split("train"), references=[[" "], ["a"]])
+    with pytest.raises(ValueError, match=r"dataset_toy.json: image b.jpg has no sentence with words"):
+        train.check_references([0])
 
 
 def test_an_image_that_is_listed_twice_is_one(tmp_path):

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -93,6 +94,8 @@ def test_what_makes_runs_incomparable_is_named(write_run):
     assert "different tasks (captions, classes)" in comparability(tasks, results)[0]
     data = read_records([write_run("five"), write_run("six", changes={"data.max_train": 7})])
     assert "the tables [data] differ" in comparability(data, results)[0]
+    damaged = [replace(data[0], recipe={"data": 3}), data[1]]
+    assert len(comparability(damaged, results)) == 1
     attends = {"data.features": "local", "model.attention": "dot"}
     features = read_records([write_run("seven"), write_run("eight", changes=attends)])
     assert comparability(features, results) == []  # the captions and references are the same

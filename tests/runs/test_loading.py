@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -40,6 +41,9 @@ def test_every_kind_of_data_is_opened(config, tmp_path):
     ]
     annotations = [{"image_id": n, "caption": "a"} for n in (0, 1)]
     (tmp_path / "captions.json").write_text(json.dumps({"images": images, "annotations": annotations}))
+    for k, split in enumerate(("train", "val")):
+        content = {"images": images[k : k + 1], "annotations": annotations[k : k + 1]}
+        (tmp_path / f"{split}.json").write_text(json.dumps(content))
     with h5py.File(tmp_path / "features.h5", "w") as file:
         file["features"], file["filenames"] = np.eye(2, 3), ["0.jpg", "1.jpg"]
     captions, features = str(tmp_path / "captions.json"), str(tmp_path / "features.h5")
@@ -50,11 +54,11 @@ def test_every_kind_of_data_is_opened(config, tmp_path):
         (
             {
                 "kind": "coco",
-                "annotations_train": captions,
-                "annotations_val": captions,
+                "annotations_train": str(tmp_path / "train.json"),
+                "annotations_val": str(tmp_path / "val.json"),
                 "features": features,
             },
-            2,
+            1,
         ),
     ):
         data = runs.open_data(Config.from_dict({"data": table}).data)
@@ -105,3 +109,24 @@ def test_a_relative_folder_is_one_of_the_current_folder(config, tmp_path, monkey
     )
     with pytest.raises(FileNotFoundError, match=message):
         runs.load_run(tmp_path / "run")
+
+
+def test_a_run_without_its_best_checkpoint(config, tmp_path, capsys):
+    runs.train(config, tmp_path / "run", progress=False)
+    assert runs.load_run(tmp_path / "run").model.params.flat.size
+    assert not capsys.readouterr().err
+    (tmp_path / "run" / "best.h5").unlink()
+    runs.load_run(tmp_path / "run", with_data=False)
+    assert capsys.readouterr().err.endswith(f"{tmp_path / 'run' / 'last.h5'} is read\n")
+
+
+@pytest.mark.slow
+def test_a_run_is_opened_with_the_parameters_that_it_ended_with(config, tmp_path):
+    for restore_best in (True, False):
+        training = config.training.with_changes(
+            restore_best=restore_best, num_epochs=2, monitor="val_perplexity", monitor_mode="max"
+        )
+        path = tmp_path / str(restore_best)
+        trained = runs.train(replace(config, training=training), path, progress=False)
+        opened = runs.load_run(path)
+        np.testing.assert_array_equal(opened.model.params.flat, trained.model.params.flat)

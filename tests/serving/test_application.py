@@ -1,6 +1,7 @@
 """A server with the page of a small run, asked as a program would."""
 
 import contextlib
+import html
 import json
 import threading
 import time
@@ -82,7 +83,10 @@ def test_wrong_input_is_answered_and_the_server_lives_on(captioning, album, tmp_
     (path,) = upload(captioning, photo)
     kind, error = ask(captioning, "caption", file(path), 1000)
     assert (kind, error["error"]) == ("error", "the beam width is 1000, expected 1 to 10")
-    assert ask(captioning, "caption", file(path), "wide")[0] == "error"
+    for wrong, shown in (("wide", "'wide'"), (2.5, "2.5"), (True, "True"), (None, "None"), ([1], "[1]")):
+        kind, error = ask(captioning, "caption", file(path), wrong)
+        expected = f"the beam width is {html.escape(shown)}, expected an integer"
+        assert (kind, error["error"]) == ("error", expected)
     assert ask(captioning, "caption", file(path), 2)[0] == "complete"
 
 

@@ -38,6 +38,7 @@ def config_of(folder, **tables):
     evaluation = {"metrics": ["BLEU"]} | tables.pop("evaluation", {})
     return Config.from_dict(
         {"data": data, "model": model, "training": training, "decoding": decoding, "evaluation": evaluation}
+        | tables
     )
 
 
@@ -203,6 +204,20 @@ def test_an_image_that_has_no_reference_is_named_before_training(split, shapes, 
         runs.train(config_of(shapes, evaluation={"split": split}), tmp_path / "run", progress=False)
     scored = config_of(shapes, evaluation={"split": split, "max_images": 1})
     Captioning().check_scorable(scored, data)
+    assert not (tmp_path / "run").exists()
+
+
+def test_self_critical_stages_need_references_of_all_training_images(shapes, tmp_path, monkeypatch):
+    data = CaptionData.from_course(shapes)
+    references = [list(each) for each in data.split("train").references]
+    references[3] = [" "]
+    data.splits["train"] = replace(data.split("train"), references=references)
+    monkeypatch.setattr("rnnlab.runs.training.open_data", lambda table: data)
+    stages = [{"num_epochs": 1}, {"num_epochs": 1, "monitor": "CIDEr", "self_critical": {"samples": 2}}]
+    config = config_of(shapes, stage=stages, evaluation={"metrics": ["CIDEr"], "each_epoch": ["CIDEr"]})
+    name = data.split("train").names[3]
+    with pytest.raises(ValueError, match=f"image {name} has no sentence with words, expected at least one"):
+        runs.train(config, tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 

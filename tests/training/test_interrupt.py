@@ -8,7 +8,7 @@ import pytest
 from rnnlab.training.interrupt import Interrupt, Interrupted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
 def test_the_second_signal_raises(number, capfd):
     previous = signal.getsignal(number)
     with Interrupt() as interrupt:
@@ -16,10 +16,30 @@ def test_the_second_signal_raises(number, capfd):
         signal.raise_signal(number)
         assert interrupt.requested
         assert interrupt.received is number
-        assert capfd.readouterr().err.endswith(": saving a checkpoint; a second one ends at once\n")
+        assert capfd.readouterr().err.endswith(": saving a checkpoint; a second signal stops at once\n")
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(number) is previous
+
+
+def test_a_hangup_that_is_ignored_stays_ignored():
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with Interrupt() as interrupt:
+            signal.raise_signal(signal.SIGHUP)
+            assert not interrupt.requested
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+
+
+def test_a_terminal_that_is_closed(monkeypatch):
+    def closed(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("os.write", closed)
+    with Interrupt() as interrupt:
+        signal.raise_signal(signal.SIGHUP)
+        assert interrupt.requested
 
 
 def test_while_the_parameters_change_the_second_signal_waits():

@@ -4,8 +4,10 @@ import io
 import sys
 from types import SimpleNamespace
 
+import pytest
+
 from rnnlab.training.epoch_totals import EpochTotals
-from rnnlab.training.progress import Bar, EpochLines, Lines, Progress, make_progress
+from rnnlab.training.progress import Bar, EpochLines, Lines, Progress, Tolerant, make_progress
 
 TOTALS = EpochTotals(loss_of_tokens=100.0, tokens=80, seconds=80 / 12345.6)
 
@@ -28,6 +30,35 @@ def test_lines_are_the_course_s(capsys):
         "(Epoch 1 / 2) val_loss: 2.0000  CIDEr: 0.5124",
         "Interrupted",
     ]
+
+
+@pytest.mark.parametrize("display", [Lines(print_every=1), Bar(), EpochLines()])
+def test_what_cannot_be_shown_is_left_out(display, monkeypatch):
+    class Full(io.StringIO):
+        writes = 0
+
+        def write(self, text):
+            Full.writes += 1
+            raise OSError(28, "No space left on device")
+
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Full())
+    tolerant = Tolerant(display)
+    show(tolerant)
+    written = Full.writes
+    assert written
+    show(tolerant)
+    assert Full.writes == written
+
+
+def test_a_closed_pipe_is_an_error(monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    with pytest.raises(BrokenPipeError):
+        show(Tolerant(Lines(print_every=1)))
 
 
 def test_silence(capsys):
@@ -69,15 +100,15 @@ def test_a_log_has_one_line_for_each_epoch():
 
 def test_a_bar_needs_a_terminal(monkeypatch, capsys):
     options = SimpleNamespace(progress=True, verbose=True, print_every=1)
-    assert isinstance(make_progress(options), EpochLines)
+    assert isinstance(make_progress(options).display, EpochLines)
     show(make_progress(options))
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "\r" not in captured.err
     assert len(captured.err.splitlines()) == 3
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert isinstance(make_progress(options), Bar)
+    assert isinstance(make_progress(options).display, Bar)
     options.progress = False
-    assert isinstance(make_progress(options), Lines)
+    assert isinstance(make_progress(options).display, Lines)
     options.verbose = False
     assert type(make_progress(options)) is Progress

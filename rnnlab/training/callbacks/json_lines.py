@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from rnnlab.errors import InputError
-from rnnlab.files import atomic_write, finite
+from rnnlab.files import WriteError, atomic_write, finite
 from rnnlab.options import Count
 from rnnlab.training.callbacks.callback import Training
 from rnnlab.training.callbacks.log import Log, place_of
@@ -64,13 +65,17 @@ class JSONLines(Log):
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # the rest of a line that was not written
+                self._file.close()
             self._file = None
 
     def _write(self, row: Mapping[str, Any]) -> None:
         assert self._file is not None
-        self._file.write(json.dumps(finite(row)) + "\n")
-        self._file.flush()
+        try:
+            self._file.write(json.dumps(finite(row)) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise WriteError(Path(self._file.name), error) from error
 
 
 def _lines(path: Path) -> list[tuple[str, int, int]]:

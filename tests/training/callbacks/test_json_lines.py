@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
 
+from rnnlab.files import WriteError
 from rnnlab.training import Callback, Solver
 from rnnlab.training.callbacks import JSONLines
 
@@ -113,3 +115,18 @@ def test_a_file_in_another_encoding(model, data, tmp_path):
     (tmp_path / "notes.txt").write_bytes(b"\xff\n")
     with pytest.raises(ValueError, match="notes.txt is not a log of JSONLines"):
         Solver(model, data, callbacks=[JSONLines(tmp_path / "notes.txt")], **OPTIONS).train()
+
+
+def test_a_full_disk_is_named(model, data, tmp_path, monkeypatch):
+    class Full(io.StringIO):
+        name = str(tmp_path / "log.jsonl")
+
+        def flush(self):
+            raise OSError(28, "No space left on device")
+
+    log = JSONLines(every=1)
+    solver = Solver(model, data, callbacks=[log], run_dir=tmp_path, **OPTIONS)
+    monkeypatch.setattr(log, "open", lambda solver: setattr(log, "_file", Full()))
+    with pytest.raises(WriteError, match=r"log.jsonl was not written: No space left on device"):
+        solver.train()
+    assert (tmp_path / "last.h5").exists()
