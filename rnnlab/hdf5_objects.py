@@ -57,7 +57,7 @@ def describe_hdf5_error(error: Exception, path: PathLike | None = None) -> str:
         return "a file that is cut short"
     if "file signature not found" in text:
         return "a file of another kind"
-    return f"what HDF5 cannot read ({text})"
+    return f"content that HDF5 cannot read ({text})"
 
 
 def find_object(group: h5py.Group, name: str) -> h5py.Dataset | h5py.Group | None:

@@ -57,7 +57,7 @@ def positive_number(text: str) -> float:
 def add_download(parser: argparse.ArgumentParser) -> None:
     """Add the option ``--download`` of commands that draw images."""
     parser.add_argument(
-        "--download", action="store_true", help="fetch the images to draw whose names are addresses"
+        "--download", action="store_true", help="download the images to draw whose names are URLs"
     )
 
 

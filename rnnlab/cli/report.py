@@ -122,7 +122,7 @@ def _compare(options: argparse.Namespace) -> int:
 def check_scores(options: argparse.Namespace, *others: str) -> None:
     """Raise InputError if an option for scores is given with ``--no-scores``.
 
-    ``others`` are those that are given of the options that a command has besides those of a split.
+    ``others`` are further options of the command that concern scores and that the user gave.
     """
     own = {"--split": options.split, "--metrics": options.metrics, "--max-images": options.first}
     given = [name for name, value in own.items() if value is not None] + list(others)

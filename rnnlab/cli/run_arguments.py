@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnlab.cli.device_option import device_here
-from rnnlab.decoding.ensemble import AVERAGES
+from rnnlab.decoding.ensemble import ENSEMBLE_AVERAGES
 from rnnlab.decoding.search import attends
 from rnnlab.ensembles import load_ensemble
 from rnnlab.errors import InputError
@@ -22,8 +22,8 @@ def add_average(parser: argparse.ArgumentParser) -> None:
     """Add the option ``--average``."""
     parser.add_argument(
         "--average",
-        choices=AVERAGES,
-        help=f"of several runs: what is averaged at each word (default: {AVERAGES[0]})",
+        choices=ENSEMBLE_AVERAGES,
+        help=f"of several runs: what is averaged at each word (default: {ENSEMBLE_AVERAGES[0]})",
     )
 
 
@@ -37,7 +37,7 @@ def open_runs(directories: Sequence[str], options: argparse.Namespace, *, with_d
     """
     if options.average and len(directories) == 1:
         raise InputError("--average is given, but there is one run: it is for several")
-    average = options.average or AVERAGES[0]
+    average = options.average or ENSEMBLE_AVERAGES[0]
     return load_ensemble(directories, with_data=with_data, device=device_here(options), average=average)
 
 

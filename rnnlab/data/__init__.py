@@ -20,7 +20,7 @@ The modules of the package:
     subwords       Subwords, sentences as pieces of words
     pixels         PixelData, labelled images as sequences of pixels
     mnist, digits  MNIST's files, and the small digits of scikit-learn
-    images         pictures by address or name
+    images         pictures by URL or name
     photographs    features of photographs, by image classifiers in ONNX files
     projection     linear projections of features, as files record them
     shapes         the built-in data

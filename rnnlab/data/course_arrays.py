@@ -25,7 +25,7 @@ def load_coco_data(
     pca_features: bool = True,
     rng: np.random.Generator | None = None,
 ) -> dict[str, Any]:
-    """Read captions, features, vocabulary and addresses of images in the course's layout.
+    """Read captions, features, vocabulary and URLs of images in the course's layout.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Pictures by address or name, for display. A missing picture is a placeholder, never an exception.
+"""Pictures by URL or name, for display. A missing picture is a placeholder, never an exception.
 
-A name in a data file can only refer to a file below the folders of pictures. Addresses are fetched only if
+A name in a data file can only refer to a file below the folders of pictures. URLs are downloaded only if
 the caller asks for it.
 """
 
@@ -40,7 +40,7 @@ def image_from_url(
     Parameters
     ----------
     url : str or path
-        An address (http, https or file), a path, or the name of a file below ``image_dir``, below
+        A URL (http, https or file), a path, or the name of a file below ``image_dir``, below
         ``$RNNLAB_DATA/flickr8k/images`` or below the folder ``images`` of the default data of
         :func:`load_coco_data`.
     image_dir : path, optional
@@ -49,7 +49,7 @@ def image_from_url(
     timeout : float
         The time limit of a download in seconds.
     download : bool
-        Fetch addresses of http and https. By default they are missing images.
+        Download http and https URLs. By default they are missing images.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def _read(url: str, image_dir: PathLike | None, timeout: float, download: bool) 
     scheme = urlsplit(url).scheme
     if scheme in ("http", "https"):
         if not download:
-            raise InputError("not fetched: addresses are with --download, in Python download=True")
+            raise InputError("not downloaded: URLs are with --download, in Python download=True")
         return decode_photograph(io.BytesIO(_download(url, timeout)))
     if scheme == "file":
         url = urllib.request.url2pathname(urlsplit(url).path)

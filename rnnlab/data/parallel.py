@@ -233,7 +233,7 @@ class ParallelData(SplitData[ParallelSplit]):
         return tokens | words
 
     def describe(self) -> str:
-        """A text for people: splits, vocabularies, the number of long pairs, and a pair of each split."""
+        """A summary: splits, vocabularies, the number of long pairs, and a pair of each split."""
         source, target = len(self.source_vocabulary), len(self.vocabulary)
         lines = [f"{self.name}: {source:,} source words, {target:,} target words"]
         if self.max_length is not None:

@@ -247,7 +247,7 @@ def read_lines(path: PathLike) -> list[str]:
 
 
 def _lines(path: PathLike) -> Iterator[str]:
-    return text_lines(path, "sentences, a line each")
+    return text_lines(path, "one sentence per line")
 
 
 def _pairs(

@@ -227,7 +227,7 @@ class PixelData(SplitData[PixelSplit]):
         }
 
     def describe(self) -> str:
-        """A text for people: the sequences, and the number of images of each class in each split."""
+        """A summary: the sequences, and the number of images of each class in each split."""
         height, width = (size // self.pool for size in self.image_shape)
         order = "row by row" if self.permute_seed is None else f"permuted with seed {self.permute_seed}"
         means = "" if self.pool == 1 else f" of means of {self.pool} x {self.pool} pixels"

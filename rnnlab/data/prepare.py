@@ -95,7 +95,7 @@ def check_unprepared(argument: str, out: PathLike) -> None:
 
 
 def describe(data: CaptionData | ParallelData | PixelData | PathLike) -> str:
-    """A text for people: the splits of a data set, its vocabulary, and an example of each split.
+    """A summary: the splits of a data set, its vocabulary, and an example of each split.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class CaptionSplit:
     image_idxs : (num_captions,) int32
         The row of ``features`` that each caption describes.
     names : tuple of str, num_images long
-        File names or addresses, for :func:`rnnlab.data.image_from_url`.
+        File names or URLs, for :func:`rnnlab.data.image_from_url`.
     references : list of list of str, num_images long
         The original sentences of each image: the references for the scores.
     sources : mapping of str to str

@@ -34,7 +34,7 @@ from rnnlab.decoding.search import (
 from rnnlab.errors import InputError
 from rnnlab.ops import Primitives, device_of, ops_for
 from rnnlab.ops.beams import GOING, REFUSED, BeamRules, BeamStep
-from rnnlab.options import NotNegative, check_option
+from rnnlab.options import Normalisation, NotNegative, check_option
 from rnnlab.types import Array
 
 DIVERSITY = 0.5  # the default
@@ -53,7 +53,7 @@ def beam_search(
     max_length: int = 30,
     min_length: int = 0,
     length_penalty: float = 0.0,
-    normalisation: str = "power",
+    normalisation: Normalisation = "power",
     n_best: int = 1,
     num_groups: int = 1,
     diversity: float = DIVERSITY,

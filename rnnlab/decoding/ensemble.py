@@ -23,7 +23,7 @@ from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
 Average: TypeAlias = Literal["probabilities", "log_probabilities"]
-AVERAGES: tuple[Average, ...] = get_args(Average)
+ENSEMBLE_AVERAGES: tuple[Average, ...] = get_args(Average)
 
 
 class Ensemble:
@@ -171,9 +171,11 @@ class Ensemble:
 
 
 def check_average(function: str, average: str) -> None:
-    """Raise ValueError if ``average`` is not one of ``AVERAGES``."""
-    if average not in AVERAGES:
-        raise InputError(f"{function}: average is {average!r}, expected one of {', '.join(AVERAGES)}")
+    """Raise ValueError if ``average`` is not one of ``ENSEMBLE_AVERAGES``."""
+    if average not in ENSEMBLE_AVERAGES:
+        raise InputError(
+            f"{function}: average is {average!r}, expected one of {', '.join(ENSEMBLE_AVERAGES)}"
+        )
 
 
 def averaged(log_probs: Sequence[Array], average: Average) -> Array:

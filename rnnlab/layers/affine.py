@@ -117,12 +117,16 @@ def temporal_affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, Affine
     return ops.affine(x.reshape(N * T, D), w, b).reshape(N, T, w.shape[1]), AffineCache(x, w, b)
 
 
-def temporal_affine_backward(dout: Array, cache: AffineCache) -> tuple[Array, Array, Array]:
+def temporal_affine_backward(
+    dout: Array, cache: AffineCache, *, into: tuple[Array, Array] | None = None
+) -> tuple[Array, Array, Array]:
     """Backward of :func:`temporal_affine_forward`.
 
     Parameters
     ----------
     dout : (N, T, M)
+    into : (dw, db), optional
+        Arrays that the parameter gradients are added to. By default they are new arrays.
 
     Returns
     -------
@@ -131,10 +135,11 @@ def temporal_affine_backward(dout: Array, cache: AffineCache) -> tuple[Array, Ar
     Raises
     ------
     ValueError, TypeError
-        If dout has a wrong shape or dtype.
+        If dout or ``into`` has a wrong shape or dtype.
     """
     x, w, b = cache
     check_shapes("temporal_affine_backward", x=(x, "N T D"), w=(w, "D M"), dout=(dout, "N T M"))
     N, T, D = x.shape
-    dx, dw, db = affine_backward(dout.reshape(N * T, w.shape[1]), AffineCache(x.reshape(N * T, D), w, b))
+    rows = AffineCache(x.reshape(N * T, D), w, b)
+    dx, dw, db = affine_backward(dout.reshape(N * T, w.shape[1]), rows, into=into)
     return dx.reshape(N, T, D), dw, db

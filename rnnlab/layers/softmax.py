@@ -23,7 +23,7 @@ from rnnlab.ops import ops_for
 from rnnlab.options import LossAverage, Positive, check_option
 from rnnlab.types import Array
 
-AVERAGES = get_args(LossAverage)
+LOSS_AVERAGES = get_args(LossAverage)
 
 
 def softmax_loss(
@@ -154,6 +154,6 @@ def loss_divisor(function: str, average: str, N: int, tokens: int) -> int:
     ValueError
         If ``average`` is not "batch" or "token".
     """
-    if average not in AVERAGES:
-        raise InputError(f"{function}: average is {average!r}, expected one of {', '.join(AVERAGES)}")
+    if average not in LOSS_AVERAGES:
+        raise InputError(f"{function}: average is {average!r}, expected one of {', '.join(LOSS_AVERAGES)}")
     return max(1, N if average == "batch" else tokens)

@@ -63,7 +63,7 @@ class CaptionScores:
     def statistics(self) -> dict[str, Statistics]:
         """The statistics of each score for :func:`~rnnlab.metrics.paired_bootstrap`.
 
-        METEOR is left out, because it is no function of a mean over images.
+        METEOR is left out, because it is not a function of a mean over images.
         """
         found = {}
         if self.bleu_counts is not None:

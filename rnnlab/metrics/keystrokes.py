@@ -73,7 +73,7 @@ class PrefixIndex:
     Raises
     ------
     ValueError
-        If a word occurs twice, or there is no word besides the special ones.
+        If a word occurs twice, or there are only special words.
     """
 
     def __init__(self, vocabulary: Sequence[str], special: Collection[str] = SPECIAL_WORDS) -> None:

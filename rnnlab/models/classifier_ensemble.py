@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rnnlab.decoding.ensemble import Average, averaged, check_average
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.models.classification import SequenceClassifier
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -28,9 +28,17 @@ class ClassifierEnsemble:
     """
 
     def __init__(self, models: Sequence[SequenceClassifier], *, average: Average = "probabilities") -> None:
+        if not isinstance(models, Iterable):
+            raise InputTypeError(
+                f"ClassifierEnsemble: models is a {type(models).__name__}, expected a list of models"
+            )
         self.models, self.average = tuple(models), average
         if not self.models:
             raise InputError("ClassifierEnsemble: models is empty, expected at least one")
+        for k, model in enumerate(self.models):
+            if not hasattr(model, "scores"):
+                found = type(model).__name__
+                raise InputTypeError(f"ClassifierEnsemble: models[{k}] is a {found}, expected a classifier")
         check_average("ClassifierEnsemble", average)
         for k, model in enumerate(self.models):
             if model.num_classes != self.models[0].num_classes:

@@ -96,7 +96,7 @@ class _Tables:
         Raises
         ------
         ValueError, TypeError
-            As there; begins with the table and the key.
+            As :meth:`TrainingConfig.check`; the message begins with the table, such as stage.2, and the key.
         """
         for name, training in ({"training": self.training} | self.trainings()).items():
             try:

@@ -108,7 +108,7 @@ def attention_picture(
     images : sequence of (h, w, 3) uint8, optional
         Images to draw instead, such as the visible parts of photographs.
     download : bool
-        Fetch images whose names are addresses.
+        Download images whose names are URLs.
 
     Raises
     ------

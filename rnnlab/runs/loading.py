@@ -32,7 +32,7 @@ class Run:
     directory : Path
     config : Config, TranslationConfig or ClassificationConfig
         The recipe.
-    data : CaptionData, ParallelData or PixelData
+    data : CaptionData, ParallelData, PixelData or None
         None if not opened.
     model : CaptioningRNN, Seq2Seq or SequenceClassifier
     interrupted : bool

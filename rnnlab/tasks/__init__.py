@@ -24,7 +24,7 @@ def task_of(config: Recipe) -> Task:
     Raises
     ------
     TypeError
-        If ``config`` is no recipe.
+        If ``config`` is not a recipe.
     """
     for task in TASKS:
         if isinstance(config, task.recipe):
@@ -38,7 +38,7 @@ def task_of_data(table: Any) -> Task:
     Raises
     ------
     TypeError
-        If ``table`` is no such table.
+        If ``table`` is not a table [data].
     """
     for task in TASKS:
         if type(table) in task.openers:

@@ -141,9 +141,8 @@ def _check_preprocessing(path: PathLike, saved: Mapping[str, Any], given: Mappin
             wrong = np.abs(np.subtract(found, expected, dtype=np.float64)) > _limit(name, given)
             if wrong.any():
                 at = tuple(map(int, np.argwhere(wrong)[0]))
-                raise CheckpointError(
-                    path, field, f"{found[at]} at {at}", f"{expected[at]}, as the data: they are other data"
-                )
+                value = f"{expected[at]}, as the data given: the model was trained on other data"
+                raise CheckpointError(path, field, f"{found[at]} at {at}", value)
         elif isinstance(found, np.ndarray) != isinstance(expected, np.ndarray) or found != expected:
             raise CheckpointError(path, field, shortened(found), f"{shortened(expected)}, as the data")
 

@@ -128,4 +128,4 @@ def as_json(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
     try:
         return json.loads(json.dumps(config))
     except (TypeError, ValueError) as error:
-        raise InputTypeError(f"Solver: config is nothing that JSON can hold: {error}") from None
+        raise InputTypeError(f"Solver: config cannot be represented in JSON: {error}") from None

@@ -81,7 +81,7 @@ class DataOrder:
         Raises
         ------
         KeyError, TypeError, ValueError
-            If it is none.
+            If it is not a state of an order.
         """
         epoch, batch, num_batches = state["epoch"], state["batch"], state["num_batches"]
         most = 0 if num_batches is None else num_batches

@@ -44,7 +44,7 @@ def test_the_runs_are_the_leading_directories_of_runs(run, second_run, tmp_path,
             "SECOND is a run; which images? Give a split or images after",
         ),
         (["caption", "RUN", "car.png"], "car.png: no such photograph, and no image of the run's data"),
-        (["evaluate", "RUN/best.h5"], "RUN/best.h5 is a file, expected the directory of a run: give RUN,"),
+        (["evaluate", "RUN/best.h5"], "RUN/best.h5 is a file, expected the directory of a run: give RUN"),
         (
             ["evaluate", "RUN", "SECOND/best.h5"],
             "is a file, expected the directory of a run: give SECOND",

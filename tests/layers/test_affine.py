@@ -129,3 +129,14 @@ def test_a_list_is_named(argument, name, rng):
 def test_mixed_libraries(name, rng):
     with pytest.raises(TypeError, match="arrays of one library"):
         LAYERS[name][0](**inputs(rng, 3, 4, 5) | {"w": CupyArray()})
+
+
+def test_gradients_of_a_temporal_map_are_added(rng):
+    x, w, b, dout = (rng.standard_normal(shape) for shape in ((2, 3, 4), (4, 5), (5,), (2, 3, 5)))
+    _, cache = temporal_affine_forward(x, w, b)
+    _, dw, db = temporal_affine_backward(dout, cache)
+    into = np.ones_like(w), np.ones_like(b)
+    found = temporal_affine_backward(dout, cache, into=into)
+    assert all(one is other for one, other in zip(found[1:], into, strict=True))
+    np.testing.assert_allclose(into[0], 1 + dw)
+    np.testing.assert_allclose(into[1], 1 + db)

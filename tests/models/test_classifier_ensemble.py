@@ -47,3 +47,15 @@ def test_sequences_of_different_lengths(rng):
 def test_errors(models, options, message):
     with pytest.raises(ValueError, match=f"ClassifierEnsemble: {message}"):
         ClassifierEnsemble(models, **options)
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        (5, "ClassifierEnsemble: models is a int, expected a list of models"),
+        ([5], r"ClassifierEnsemble: models\[0\] is a int, expected a classifier"),
+    ],
+)
+def test_what_is_no_list_of_classifiers(models, message):
+    with pytest.raises(TypeError, match=message):
+        ClassifierEnsemble(models)

@@ -53,7 +53,7 @@ def test_bad_arguments(model, data, options, message):
 
 
 def test_config_that_json_cannot_hold(model, data, tmp_path):
-    with pytest.raises(TypeError, match="config is nothing that JSON can hold: .*PosixPath"):
+    with pytest.raises(TypeError, match="config cannot be represented in JSON: .*PosixPath"):
         Solver(model, data, config={"path": tmp_path})
 
 

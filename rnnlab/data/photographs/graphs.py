@@ -64,7 +64,7 @@ class Graph:
     input : str
         The name of its only input.
     input_shape : tuple of int or None
-        Without the sizes that are not fixed, which are None.
+        The size of each axis, None where it is not fixed.
 
     Raises
     ------
@@ -91,7 +91,7 @@ class Graph:
         except (OSError, ImportError, InputError):
             raise
         except Exception as error:  # protobuf and the checks of onnx have their own exceptions
-            raise mismatch(self.path, f"what onnx cannot read ({error})", "an ONNX file") from None
+            raise mismatch(self.path, f"content that onnx cannot read ({error})", "an ONNX file") from None
         graph = self._model.graph
         self._nodes = list(graph.node)
         self._constants = {tensor.name: tensor for tensor in graph.initializer}

@@ -76,13 +76,13 @@ def check_inputs(
     check_state(function, state, cell.num_states)
     G = "H" if cell.num_gates == 1 else f"{cell.num_gates}H"
     axes = {"Wx": f"D {G}", "Wh": f"H {G}", "b": G}
-    names = dict.fromkeys(cell.shapes(1, 1), "") | _attention_axes(attends, G)
-    own = select_params(function, params, names)
+    of_attention = _attention_axes(attends, G)
+    own = select_params(function, params, dict.fromkeys(cell.shapes(1, 1), "") | of_attention)
     arguments = {} if x is None else {"x": x}
     arguments |= {name: (array, "N H") for name, array in named_states(state).items()}
     if memory is not None:
         arguments["memory"] = (memory, "N L H" if attends.score == "dot" else "N L C")
-    axes |= _attention_axes(attends, G)
+    axes |= of_attention
     arguments |= {name: (array, axes[name]) for name, array in own.items() if name in axes}
     ops_of(function, **{name: array for name, (array, _) in arguments.items()})
     H = check_shapes(function, **arguments)["H"]

@@ -27,7 +27,16 @@ from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.parameters import distinct
 from rnnlab.types import Array, Params, Shapes, State
 
-__all__ = ["Cell", "PreparedCell", "Step", "cell_for", "cell_names", "register_cell"]
+__all__ = [
+    "Cell",
+    "ChunkedCell",
+    "PreparedCell",
+    "Step",
+    "cell_for",
+    "cell_name",
+    "cell_names",
+    "register_cell",
+]
 
 
 class Step(NamedTuple):
@@ -36,7 +45,7 @@ class Step(NamedTuple):
     gates: Array  # (n, G) in: pre-activations x Wx + b plus all contexts; out: activations
     prev: State  # each (n, H), before the step
     next: State  # each (n, H), after it: written
-    saved: Any  # (n, H), written: what the backward needs besides gates and states
+    saved: Any  # (n, H), written: what the backward reads in addition to gates and states
     read: Array  # (n, H) what the recurrent weights read: prev[0], after dropout if there is any
     masks: StepMasks | None = None  # zoneout, and dropout of the candidate
 

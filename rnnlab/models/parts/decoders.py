@@ -126,7 +126,7 @@ class FirstInputDecoder(RecurrentDecoder):
             whole_dh[...] = whole[:, 1:]
         return copy_of(dinputs[:, 1:]), dsource._replace(image=copy_of(dinputs[:, 0]))
 
-    def start(self, params: Params, source: Source) -> tuple[State, Array | None]:
+    def start(self, params: Params, source: Source) -> tuple[State, Array | None, Any]:
         """The decoding state after the image."""
         step = self.layer.decoding_step(params, source.state[0])
         return super().advance(source.image, (source.state, None, step))[1]

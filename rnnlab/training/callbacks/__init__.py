@@ -1,4 +1,4 @@
-"""Callbacks: what a training run does besides training.
+"""Callbacks: code that runs at fixed points of a training.
 
 :mod:`~rnnlab.training.callbacks.callback` has the interface, with an example. Each of the other files has one
 callback.

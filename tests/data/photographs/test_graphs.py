@@ -81,7 +81,7 @@ def test_external_weights_stay_below_the_folder(tmp_path):
 
 def test_files_that_are_no_networks(tmp_path, monkeypatch):
     (tmp_path / "text.onnx").write_text("no network")
-    with pytest.raises(ValueError, match=r"text\.onnx: found what onnx cannot read"):
+    with pytest.raises(ValueError, match=r"text\.onnx: found content that onnx cannot read"):
         Graph(tmp_path / "text.onnx")
     with pytest.raises(FileNotFoundError, match="expected an ONNX file of an image classifier"):
         Graph(tmp_path / "absent.onnx")
