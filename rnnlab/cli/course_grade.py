@@ -92,7 +92,8 @@ def _grade(options: argparse.Namespace) -> int:
     if options.json:
         write_json(options.json, marks)
     if options.feedback:
-        print(f"Wrote {write_feedback(options.submitted.parent, marks, jobs=jobs)}.")
+        feedback = write_feedback(options.submitted.parent, marks, jobs=jobs)
+        print("\n".join([*feedback.refused, f"Wrote {feedback.folder}."]))
     for mark in marks:
         for each in mark.suspicions:
             print(f"{mark.student}  {mark.assignment}  {each}")

@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
@@ -78,7 +78,14 @@ _REFUSED = "nbgrader refuses the notebook, so that these points are not in its g
 Marks = Mapping[tuple[str, str], Mapping[str, FunctionMark]]  # by student and assignment, then by test cell
 
 
-def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int = 1) -> Path:
+class Feedback(NamedTuple):
+    """What :func:`write_feedback` has written."""
+
+    folder: Path  # the pages, STUDENT/ASSIGNMENT/NOTEBOOK.html; its index.html lists all marks
+    refused: list[str]  # for each notebook that nbgrader refuses, a line that names it
+
+
+def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int = 1) -> Feedback:
     """Write marks into the gradebook of a course, and a page for each submission.
 
     Earlier marks and pages of the same submissions are replaced. Points and comments that were given by hand
@@ -95,8 +102,7 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
 
     Returns
     -------
-    path
-        The folder of the pages, ``STUDENT/ASSIGNMENT/NOTEBOOK.html``. Its ``index.html`` lists all marks.
+    Feedback
 
     Raises
     ------
@@ -126,7 +132,9 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
         if mark.problem:
             _write_problem(feedback, mark)
     _write_index(feedback, shown)
-    return feedback
+    return Feedback(
+        feedback, [f"{student}  {assignment}  {_REFUSED}" for student, assignment in sorted(refused)]
+    )
 
 
 def _convert(
@@ -186,13 +194,15 @@ def _run(converter: Any, course: Path, assignment: str, students: Sequence[str])
     from nbgrader.coursedir import CourseDirectory
     from traitlets.config import Config
 
-    left_out = {path.name for path in (course / "submitted").iterdir()} - {*students}
+    class OfStudents(converter):  # nbgrader's list of students to leave out is separated by commas
+        def init_destination(self, assignment_id: str, student_id: str) -> bool:
+            return student_id in students and super().init_destination(assignment_id, student_id)
+
     config = Config()
     config.CourseDirectory.root = str(course.absolute())
     config.CourseDirectory.assignment_id = assignment
-    config.CourseDirectory.student_id_exclude = ",".join(sorted(map(_pattern, left_out)))
     config.CourseDirectory.ignore = ["*"]  # data are not copied for each student
-    run = converter(coursedir=CourseDirectory(config=config), config=config)
+    run = OfStudents(coursedir=CourseDirectory(config=config), config=config)
     run.force = True
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # nbgrader warns of test cells that differ: they have no hidden tests
@@ -202,11 +212,6 @@ def _run(converter: Any, course: Path, assignment: str, students: Sequence[str])
             run.start()
     finally:
         logging.disable(before)
-
-
-def _pattern(name: str) -> str:
-    """A pattern for a name, for a comma-separated list of patterns."""
-    return name.replace(",", "?")
 
 
 def _autograde(marks: Marks) -> Any:

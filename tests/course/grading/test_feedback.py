@@ -45,7 +45,8 @@ def test_points_pages_and_scripts(course: Path) -> None:
     from nbgrader.api import Gradebook
 
     broken = SubmissionMark("cleo", "1_rnn", [], problem="<b>1_rnn.ipynb is not a notebook</b>")
-    feedback = write_feedback(course, [mark("ada", 0.5, SCRIPT), mark("ben", 1), broken])
+    feedback, refused = write_feedback(course, [mark("ada", 0.5, SCRIPT), mark("ben", 1), broken])
+    assert not refused
     assert feedback == course / "feedback"
     with Gradebook(f"sqlite:///{course}/gradebook.db") as gradebook:
         scores = {each.student.id: each.score for each in gradebook.assignment_submissions("1_rnn")}
@@ -86,8 +87,10 @@ def test_a_notebook_that_nbgrader_refuses(tmp_path: Path) -> None:
     )
     for student, notebook in (("ada", submission()), ("Doe, Ben", [*twice, test])):
         write(course / f"submitted/{student}/1_rnn/1_rnn.ipynb", notebook)
-    write_feedback(course, [mark("ada", 1), mark("Doe, Ben", 0.5)])
+    (line,) = write_feedback(course, [mark("ada", 1), mark("Doe, Ben", 0.5)]).refused
+    assert line.startswith("Doe, Ben  1_rnn  nbgrader refuses the notebook, so that these points are not in")
     assert "found this" in page(course, "ada")
+    assert "nbgrader refuses" not in page(course, "ada")
     assert "<p>7 of 14 points: nbgrader refuses the notebook" in page(course, "Doe, Ben")
     assert "<pre>found this</pre>" in page(course, "Doe, Ben")
 
