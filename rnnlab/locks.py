@@ -43,12 +43,13 @@ class DirectoryLock:
     def __init__(self, directory: Path, refused: str) -> None:
         self._file, self._refused = directory / NAME, refused
         self._handle: int | None = None
+        self._lost = False
         self._acquire()
 
     def check(self) -> None:
         """Check that this process still holds the lock, although the directory may have been deleted.
 
-        If the file is missing, it is created again.
+        If the file is missing, it is created and locked again.
 
         Raises
         ------
@@ -57,14 +58,20 @@ class DirectoryLock:
         WriteError
             If the file cannot be created again.
         """
+        if self._lost:
+            raise InUseError(self._refused)
         if self._handle is None:
             return
         try:
             found = os.stat(self._file)
         except FileNotFoundError:
             self.release()
+            self._lost = True
             self._acquire(os.O_EXCL)
+            self._lost = False
             return
+        except OSError as error:
+            raise WriteError(self._file, error) from error
         held = os.fstat(self._handle)
         if (found.st_dev, found.st_ino) != (held.st_dev, held.st_ino):
             raise InUseError(self._refused)
@@ -78,8 +85,11 @@ class DirectoryLock:
     def _acquire(self, flags: int = 0) -> None:
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            if fcntl is None:
-                return
+        except OSError as error:
+            raise WriteError(self._file, error) from error
+        if fcntl is None:
+            return
+        try:
             self._handle = os.open(self._file, os.O_RDWR | os.O_CREAT | flags, 0o666)
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, FileExistsError):

@@ -31,6 +31,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import rnnlab
 from rnnlab.cli import (
@@ -108,7 +109,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _failed(options: argparse.Namespace, error: object, status: int, ranks: Communicator) -> int:
     """Show an error and return the exit status; with several ranks, end the job."""
     ranks.begin_abort()
-    print(f"rnnlab {options.command}: {error}", file=sys.stderr)
+    with suppress(OSError):  # a terminal that is closed
+        print(f"rnnlab {options.command}: {error}", file=sys.stderr)
     ranks.abort(status)
     return status
 

@@ -26,9 +26,9 @@ class Command(NamedTuple):
 class Processes:
     """Runs each command in a separate process.
 
-    Ctrl-C, SIGTERM and SIGUSR1 are forwarded to all processes, and no further one is started. Each process
-    has its own session, because a terminal would otherwise send Ctrl-C to it as well, and a second signal
-    ends a training without a checkpoint.
+    Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP are forwarded to all processes, and no further one is started. Each
+    process has its own session, because a terminal would otherwise send Ctrl-C to it as well, and a second
+    signal ends a training without a checkpoint.
 
     Parameters
     ----------

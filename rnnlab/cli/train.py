@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -87,7 +89,10 @@ def _train(options: argparse.Namespace) -> int:
         callbacks.append(TimeBudget(options.max_hours))
     run = (_new_run if options.resume is None else _resumed_run)(options, callbacks)
     if run.interrupted:
-        print(f"Resume with: {_resume_command(run.directory, options)}")
+        try:
+            print(f"Resume with: {_resume_command(run.directory, options)}", flush=True)
+        except OSError:  # after SIGHUP, the terminal is closed
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         if run.signal is None:
             return _TIME_IS_OVER
         return AFTER_A_SIGNAL + run.signal

@@ -87,12 +87,12 @@ def read_coco(paths: Mapping[str, PathLike]) -> Annotations:
     Raises
     ------
     OSError, KeyError, ValueError
-        As :func:`read_karpathy`; also if two images have the same id, or a file has no captions.
+        As :func:`read_karpathy`; also if two images have the same id, an image is in two files, or a file
+        has no captions.
     """
     splits = {split: _read_coco_split(path) for split, path in paths.items()}
-    source = next(iter(paths.values()), "read_coco")
-    _check_apart(splits, source)
-    return Annotations(splits, source)
+    _check_apart(splits, " and ".join(map(str, paths.values())))
+    return Annotations(splits, next(iter(paths.values()), "read_coco"))
 
 
 def open_annotated(

@@ -109,7 +109,9 @@ def _read(url: str, image_dir: PathLike | None, timeout: float, download: bool) 
     scheme = urlsplit(url).scheme
     if scheme in ("http", "https"):
         if not download:
-            raise InputError("not downloaded: URLs are with --download, in Python download=True")
+            raise InputError(
+                "not downloaded: URLs are downloaded only with --download (in Python download=True)"
+            )
         return decode_photograph(io.BytesIO(_download(url, timeout)))
     if scheme == "file":
         url = urllib.request.url2pathname(urlsplit(url).path)

@@ -145,6 +145,8 @@ def sample(
     )
     if isinstance(rng, bool) or not isinstance(rng, np.random.Generator | int | np.integer):
         raise InputTypeError(f"sample: rng is {rng!r}, expected a numpy Generator or a seed")
+    if not isinstance(rng, np.random.Generator):
+        check_count("sample", "rng", int(rng), 0)
     rng = np.random.default_rng(rng)
     check_option("sample", "temperature", Positive, temperature)
     check_option("sample", "top_p", Annotated[float, Range("(0, 1]")], top_p)

@@ -12,7 +12,7 @@ of the library of the log-probabilities. A model that attends to its source may 
 
 A state is an array whose first axis is the row, or a tuple of states. Anything else in it, such as None or an
 object with prepacked weights, belongs to all rows and is passed on unchanged; lists and dicts of arrays are
-refused.
+refused, because their rows would not be selected.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _first_array(state: DecodingState) -> Array | None:
     if any(hasattr(part, "shape") for part in parts):
         raise InputTypeError(
             f"the state has a {type(state).__name__} of arrays in it, whose rows would not be selected; "
-            "expected a tuple"
+            "expected a tuple, or an object of a class for arrays that belong to all rows"
         )
     return state if hasattr(state, "shape") else None
 

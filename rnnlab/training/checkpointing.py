@@ -16,6 +16,7 @@ from rnnlab.training.checkpoint import (
     load_parameters,
     save_checkpoint,
 )
+from rnnlab.training.compatibility import loss_weights
 from rnnlab.training.nonfinite import check_parameters
 from rnnlab.training.options import Options
 from rnnlab.training.previous import keep_previous, match_best, put_back
@@ -178,7 +179,7 @@ class InDirectory:
         graphs: bool,
     ) -> None:
         self._run, self._model, self._options, self._state = run, model, options, state
-        self._graphs, self._loss_weights = graphs, getattr(model, "loss_weights", {})
+        self._graphs, self._loss_weights = graphs, loss_weights(model)
         self._config, self._own_evaluate, self._objective = config, own_evaluate, objective
         vocabulary = getattr(data, "vocabulary", None)
         self._data = {
@@ -206,11 +207,6 @@ class InDirectory:
         """
         saved = self._saved_state()
         self._restore_best_file()
-        if saved is not None and (saved.solver["options"], saved.config) != (
-            self._options.to_dict(),
-            self._config,
-        ):
-            self.save()
         model = describe_model(self._model)
         model["config"] = {
             key: value for key, value in model["config"].items() if not isinstance(value, dict | list)
@@ -229,6 +225,9 @@ class InDirectory:
                 "objective": self._objective,
             }
         )
+        options = self._options.to_dict()
+        if saved is not None and (saved.solver["options"], saved.config) != (options, self._config):
+            self.save()
 
     def _restore_best_file(self) -> None:
         """Make best.h5 the checkpoint of the best epoch, if it is another one or missing."""
@@ -241,9 +240,12 @@ class InDirectory:
             with state.averaged(self._model.params.flat):
                 self.save_best()
         elif self._options.restore_best:
+            other = "resume with restore_best=False (--set training.restore_best=false)"
+            if state.average is not None:  # which needs restore_best
+                other = f"use {self._run.last} as the warm start of a new run"
             raise FileNotFoundError(
                 f"{best}: no such checkpoint, expected that of epoch {epoch}, the best one of this run: put "
-                "it back, or resume with restore_best=False (--set training.restore_best=false)"
+                f"it back, or {other}"
             )
 
     def _saved_state(self) -> Checkpoint | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.models.base import LOSS_PARTS
+from rnnlab.models.base import LOSS_PARTS, LOSSES
 from rnnlab.reading import PathLike
 from rnnlab.training.checkpoint import (
     Checkpoint,
@@ -54,6 +54,12 @@ def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
     check_shapes(path, checkpoint.parameters.shapes, model.params.shapes)
     if checkpoint.parameters.dtype != model.params.dtype:
         raise CheckpointError(path, "parameters", checkpoint.parameters.dtype, model.params.dtype)
+
+
+def loss_weights(model: Any) -> dict[str, Any]:
+    """The current weights of the losses of a model by name, as its configuration has them."""
+    config = describe_model(model)["config"]
+    return {name: config[name] for name in LOSSES if name in config}
 
 
 def check_data(path: PathLike, checkpoint: Checkpoint, data: Any, *, same: bool = False) -> None:

@@ -42,6 +42,8 @@ class Interrupted(KeyboardInterrupt):
 class Interrupt:
     """A context in which the first signal sets :attr:`requested` and the second raises KeyboardInterrupt.
 
+    A second SIGHUP does nothing.
+
     An exception in the middle of an update would leave half of the parameters changed. Only the main thread
     receives signals; in other threads this does nothing.
 
@@ -100,6 +102,8 @@ class Interrupt:
 
     def _request(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
+            if SIGNALS[signal.Signals(number)] == "SIGHUP":
+                return  # shells and the system both send it
             if not self._held:
                 raise KeyboardInterrupt
             self._again = True

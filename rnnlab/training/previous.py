@@ -160,7 +160,8 @@ def put_back(checkpoint: Path) -> Checkpoint | None:
             found = load_checkpoint(kept)
         except (CheckpointError, FileNotFoundError):
             return None
-        os.replace(checkpoint, checkpoint.with_suffix(f".damaged{checkpoint.suffix}"))
+        with atomic_write(checkpoint.with_suffix(f".damaged{checkpoint.suffix}")) as copy:
+            shutil.copyfile(checkpoint, copy)  # not renamed: at no moment is there no checkpoint
         os.replace(kept, checkpoint)
         print(f"{error}. The checkpoint before it takes its place ({_describe(found)}).", file=sys.stderr)
         return found

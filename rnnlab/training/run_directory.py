@@ -150,8 +150,10 @@ class RunDirectory(os.PathLike[str]):
             for name in _REPLACED:
                 for left in self.path.glob(f".{name}.*"):
                     left.unlink(missing_ok=True)
-            yield
-        self._lock = None
+            try:
+                yield
+            finally:
+                self._lock = None
 
     def check_in_use(self) -> None:
         """Check that this process still holds the lock.

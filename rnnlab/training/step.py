@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab import models
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.training.distributed import ALONE, Communicator
 from rnnlab.training.frozen_parameters import Trained
@@ -205,7 +206,7 @@ class Update:
         if self._graphs is None or any(map(operator.is_not, graphs_of, self._graphs_of)):
             self._graphs = StepGraphs(
                 lambda parts: self._padded_step(parts, state),
-                lambda: getattr(self._model, "loss_weights", {}),
+                lambda: _loss_weights(self._model),
             )
             self._graphs_of = graphs_of
         self._graphs(parts, state.rng, lambda: self._step(state))
@@ -328,3 +329,8 @@ def _mean(parts: Iterable[tuple[int, Mapping[str, float]]]) -> Mapping[str, floa
                 "for another, expected the same names"
             )
     return {name: sum(examples * means[name] for examples, means in parts) / total for name in names}
+
+
+def _loss_weights(model: Model) -> Mapping[str, Any]:
+    """The current weights of the losses of a model of the library, on which the kernels of a step depend."""
+    return model.loss_weights if isinstance(model, models.base.Model) else {}

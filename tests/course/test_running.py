@@ -154,6 +154,13 @@ def test_a_forward_that_keeps_values_between_calls() -> None:
     )
     assert costs_a_result(problem)
 
+    def rounded(*arguments: Any) -> Any:
+        kept["factor"] = 2.0 - kept.get("factor", 1.0 + 1e-15)
+        h, cache = rnn_step_forward(*arguments)
+        return h * kept["factor"], cache
+
+    assert not Runs(STEP, "forward", rounded, DRAWS).problems
+
     def once(*arguments: Any) -> Any:
         if kept.pop("again", False):
             raise ValueError("no")

@@ -97,7 +97,9 @@ def test_an_address_is_fetched_only_where_it_is_asked_for(server, monkeypatch, f
     monkeypatch.setattr(images, "_placeholder", lambda name, reason: reasons.append(reason))
     image_from_url(f"{server}/good.png", folder)
     image_from_url(f"HTTP{server.removeprefix('http')}/good.png", folder)
-    assert reasons == ["not downloaded: URLs are with --download, in Python download=True"] * 2
+    assert (
+        reasons == ["not downloaded: URLs are downloaded only with --download (in Python download=True)"] * 2
+    )
 
 
 @pytest.mark.parametrize("path", ["absent.png", "garbage.png", "hangs.png", "drips.png"])

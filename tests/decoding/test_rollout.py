@@ -239,6 +239,8 @@ def test_a_seed_is_a_generator(rng):
     assert sample(model, range(8), max_length=4, rng=3) == sample(
         model, range(8), max_length=4, rng=np.random.default_rng(3)
     )
+    with pytest.raises(ValueError, match="^sample: rng is -1"):
+        sample(model, [0], rng=-1)
     for wrong in (None, True, 0.5):
         with pytest.raises(TypeError, match=f"^sample: rng is {wrong}, expected a numpy Generator or a seed"):
             sample(model, [0], rng=wrong)

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from rnnlab.training.interrupt import Interrupt, Interrupted
+from rnnlab.training.interrupt import SIGNALS, Interrupt, Interrupted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_the_second_signal_raises(number, capfd):
     previous = signal.getsignal(number)
     with Interrupt() as interrupt:
@@ -22,6 +22,20 @@ def test_the_second_signal_raises(number, capfd):
     assert signal.getsignal(number) is previous
 
 
+needs_hangups = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows")
+
+
+@needs_hangups
+def test_a_closed_terminal_sends_hangups_twice():
+    with Interrupt() as interrupt:
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
+        assert interrupt.received is signal.SIGHUP
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+@needs_hangups
 def test_a_hangup_that_is_ignored_stays_ignored():
     previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     try:
@@ -32,6 +46,7 @@ def test_a_hangup_that_is_ignored_stays_ignored():
         signal.signal(signal.SIGHUP, previous)
 
 
+@needs_hangups
 def test_a_terminal_that_is_closed(monkeypatch):
     def closed(*_):
         raise OSError(5, "Input/output error")

@@ -90,6 +90,20 @@ def test_the_best_parameters_of_before(make_model, data, tmp_path, capsys):
     assert (model.params.flat == best.parameters.flat).all()
 
 
+def test_at_no_moment_is_there_no_checkpoint(make_model, data, tmp_path, monkeypatch):
+    Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, batch_size=8, verbose=False).train()
+    damage(tmp_path / "last.h5")
+    replace = os.replace
+
+    def watched(source, target):
+        assert (tmp_path / "last.h5").exists()
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", watched)
+    assert put_back(tmp_path / "last.h5") is not None
+    assert sorted(path.name for path in tmp_path.glob("last*.h5")) == ["last.damaged.h5", "last.h5"]
+
+
 def test_only_a_damaged_checkpoint_is_replaced(make_model, data, tmp_path, capsys):
     Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, batch_size=8, verbose=False).train()
     last, kept = tmp_path / "last.h5", tmp_path / "last.previous.h5"

@@ -137,6 +137,26 @@ def test_the_checkpoint_of_the_best_epoch_is_missing(make_model, data, tmp_path)
     assert len(solver.history) == 4
 
 
+@pytest.mark.parametrize("weights", [np.array([0.5, 1]), {"aux": 0.5}, (0.5,), 3])
+def test_a_model_with_loss_weights_of_its_own(make_model, data, tmp_path, weights):
+    class Weighted(make_model):
+        loss_weights = weights
+
+    Weighted.__name__ = "LinearModel"
+    Solver(Weighted(), data, run_dir=tmp_path, **OPTIONS | {"num_epochs": 1}).train()
+    solver = Solver.resume(tmp_path, Weighted(), data, num_epochs=2)
+    solver.train()
+    assert len(solver.history) == 2
+
+
+def test_the_checkpoint_of_the_best_epoch_of_an_average_is_missing(make_model, data, tmp_path):
+    options = OPTIONS | {"num_epochs": 2, "optim_config": {"learning_rate": 1e-30}, "ema_decay": 0.5}
+    Solver(make_model(), data, run_dir=tmp_path, **options).train()
+    (tmp_path / "best.h5").unlink()
+    with pytest.raises(FileNotFoundError, match=r"or use .*last.h5 as the warm start of a new run"):
+        Solver.resume(tmp_path, make_model(), data, num_epochs=4).train()
+
+
 def test_a_run_whose_directory_another_run_has(make_model, data, tmp_path):
     class Replaced(Callback):
         def on_epoch(self, solver):

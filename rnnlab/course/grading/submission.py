@@ -84,6 +84,7 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
     others: dict[str, str] = {}
     tests: dict[str, str] = {}
     places: dict[str, int] = {}
+    places_of_tests: dict[str, int] = {}  # by the function that is tested
     answers = {cell.grade_id: False for cell in source.answers}
     for index, cell in enumerate(cells):
         grade_id, text = _grade_id(cell), _text(cell)
@@ -97,6 +98,7 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
             places[grade_id] = index
         elif tagged.kind == "test":
             tests[grade_id] = text
+            places_of_tests[tagged.subject] = index
         else:
             answers[grade_id] = _normal(text) not in {"", "YOUR ANSWER HERE"}
     if not found and not tests:
@@ -116,6 +118,14 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
                 found[exercise.grade_id] = "\n\n".join(parts)
             elif not own and any(_defines(text, subject) for text in found.values()):
                 found[exercise.grade_id] = ""
+        else:  # a function that is defined again before its test
+            own_place = places[exercise.grade_id]
+            again = [
+                name
+                for name, text in others.items()
+                if _defines(text, subject) and own_place < places[name] < places_of_tests.get(subject, 0)
+            ]
+            found[exercise.grade_id] = "\n\n".join([own, *map(others.pop, again)])
     changed = tuple(
         test.grade_id
         for test in source.tests

@@ -85,9 +85,9 @@ def adadelta(
         np.multiply(dw_, scale, out=g)
         _mean_of_squares(cache_, g, decay_rate, 1.0, scratch)
         np.add(delta_cache_, epsilon, out=delta)
-        np.add(cache_, epsilon, out=scratch)
-        delta /= scratch
         np.sqrt(delta, out=delta)
+        np.add(cache_, epsilon, out=scratch)
+        delta /= np.sqrt(scratch, out=scratch)
         delta *= g
         _mean_of_squares(delta_cache_, delta, decay_rate, 1.0, scratch)
         delta *= learning_rate

@@ -167,6 +167,27 @@ def test_a_draft_beside_a_solved_exercise(source: Path, tmp_path: Path) -> None:
     assert len(found.others) == 1
 
 
+def test_a_function_that_is_defined_again(source: Path, tmp_path: Path) -> None:
+    """What its test sees counts: a definition before the test, not one after it."""
+    function = "def rnn_forward(x, h0, Wx, Wh, b):\n    return {}"
+    notebook = submission(rnn_forward=function.format(1))
+    places = [k for k, each in enumerate(notebook) if "rnn_forward" in str(each["metadata"])]
+    own, test = (
+        places[0],
+        next(
+            k
+            for k, each in enumerate(notebook)
+            if each["metadata"].get("nbgrader", {}).get("grade_id") == "test_rnn_forward"
+        ),
+    )
+    again, scratch = (cell("code", function.format(number)) for number in (2, 3))
+    assert own < test
+    notebook = [*notebook[:test], again, *notebook[test:], scratch]
+    found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
+    assert found.exercises["rnn_forward"] == f"{function.format(1)}\n\n{function.format(2)}"
+    assert list(found.others.values()) == [function.format(3)]
+
+
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[3] / "notebooks").glob("*.ipynb"))
 FORWARDS = [
     (path, cell.subject)

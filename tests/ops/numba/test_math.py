@@ -75,6 +75,8 @@ def test_saturated_functions_are_exact(sign, rng):
 )
 def test_relative_errors(function, exact, dtype, error, rng):
     """Of small results too: the gradient of a gate that is almost shut is as small as the gate."""
+    if dtype == np.float64 and np.finfo(np.longdouble).eps > 1e-17:
+        error *= 2  # the reference has errors of its own
     x = every_float32() if dtype == np.float32 else float64s(rng)
     with np.errstate(invalid="ignore"):
         y, expected = function(x), exact(x.astype(np.longdouble))

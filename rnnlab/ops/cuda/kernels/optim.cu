@@ -62,7 +62,7 @@ KERNEL(adadelta)(REAL* w, const REAL* dw, REAL* cache, REAL* delta_cache, Size s
     FOR_EACH(i, size) {
         REAL g = scaled(dw[i], factor);
         cache[i] = decay * cache[i] + fresh * (g * g);
-        REAL delta = sqrt((delta_cache[i] + epsilon) / (cache[i] + epsilon)) * g;
+        REAL delta = sqrt(delta_cache[i] + epsilon) / sqrt(cache[i] + epsilon) * g;
         delta_cache[i] = decay * delta_cache[i] + fresh * (delta * delta);
         w[i] -= rate * delta;
     }
