@@ -32,7 +32,6 @@ class WriteError(RnnlabError, OSError):
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(f"{path} was not written: {error.strerror or error}")
-        self.reason = error
 
 
 @contextmanager
@@ -142,7 +141,8 @@ def atomic_folder(argument: str, path: str | os.PathLike[str]) -> Iterator[Path]
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     except WriteError as error:  # of a file in the temporary folder, which no longer exists
-        raise WriteError(target, error.reason) from error
+        reason = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        raise WriteError(target, reason) from error
     except OSError as error:
         raise WriteError(target, error) from error
 

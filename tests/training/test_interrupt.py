@@ -8,6 +8,17 @@ import pytest
 from rnnlab.training.interrupt import SIGNALS, Interrupt, Interrupted
 
 
+@pytest.fixture(autouse=True)
+def hangups_end_the_process():
+    """As in a terminal, even if the tests run with nohup."""
+    if not hasattr(signal, "SIGHUP"):
+        yield
+        return
+    previous = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, previous)
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_second_signal_raises(number, capfd):
     previous = signal.getsignal(number)
