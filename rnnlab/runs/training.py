@@ -238,8 +238,8 @@ def _train_stages(
         if stage.is_last and solver.epoch >= solver.options.num_epochs:
             print(solver.why_finished)
         solver.train()
-        note = constant_monitor(solver.monitor, solver.history)
-        if note and solver.options.restore_best and not solver.interrupted:
+        chooses = solver.options.restore_best and not solver.interrupted
+        if chooses and (note := constant_monitor(solver.monitor, solver.history)):
             print(note)
         start = checkpoint_of(directory)
         if solver.interrupted or (solver.stop_requested and not stage.is_last):
