@@ -27,7 +27,7 @@ from benchmarks.bfloat16 import declined
 from benchmarks.comments import comment_scores
 from benchmarks.trainings import EXTRAS, RUNS, Ensemble, Entry, Extra, People, Table, Training, with_starts
 from rnnlab.files import atomic_write
-from rnnlab.recipes.recipe import load_config, recipe_from_dict
+from rnnlab.recipes.recipe import load_recipe, recipe_from_dict
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.run_directory import holds_run
 
@@ -200,7 +200,7 @@ def check_recipe(training: Training, directory: Path) -> None:
 
 def differences(training: Training, config: Mapping[str, Any], source: str) -> list[str]:
     """The differences between the recipe of a run and the one that the table asks for."""
-    asked = _flat(load_config(training.recipe, training.all_changes).to_dict())
+    asked = _flat(load_recipe(training.recipe, training.all_changes).to_dict())
     found = _flat(recipe_from_dict(config, source).to_dict())
     asked["training.warm_start"] = None if training.start is None else training.start.id
     start = found.get("training.warm_start")

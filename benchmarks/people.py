@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Any
 
 from rnnlab.metrics import ptb_tokenizer, score_captions
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes import load_recipe
 from rnnlab.runs import open_data
 
 
@@ -61,7 +61,7 @@ def one_against_the_others(
 
 def score_people(recipe: str, split: str) -> dict[str, float]:
     """The scores of the references of a recipe's data, with "4 references" in their names."""
-    data = open_data(load_config(recipe).data)
+    data = open_data(load_recipe(recipe).data)
     return _named(one_against_the_others(data.split(split).references))
 
 

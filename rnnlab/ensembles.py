@@ -49,7 +49,7 @@ def load_ensemble(
     Returns
     -------
     Run
-        ``directory`` and ``config`` are those of the first run; ``members`` are all directories.
+        ``directory`` and ``recipe`` are those of the first run; ``members`` are all directories.
 
     Raises
     ------
@@ -69,9 +69,9 @@ def load_ensemble(
         return runs.load_run(paths[0], with_data=with_data, device=device)
     _check_differ(paths)
     opened = [runs.load_run(path, with_data=False, device=device) for path in paths]
-    first, task = opened[0], task_of(opened[0].config)
+    first, task = opened[0], task_of(opened[0].recipe)
     for run in opened:
-        if (other := task_of(run.config)) is not task:
+        if (other := task_of(run.recipe)) is not task:
             raise InputError(
                 f"{run.directory} has a model that {other.does}, and {first.directory} one that {task.does}: "
                 "the models of an ensemble have the same task"
@@ -102,10 +102,10 @@ def _open_data(members: Sequence[Run]) -> list[Any]:
     opened: list[tuple[Any, Any]] = []
     found = []
     for run in members:
-        table = run.config.data
+        table = run.recipe.data
         data = next((data for other, data in opened if other == table), None)
         if data is None:
-            data = runs.open_data_of_run(run.config)
+            data = runs.open_data_of_run(run.recipe)
             opened.append((table, data))
         file = checkpoint_of(run.directory)
         check_data(file, load_checkpoint(file), data)

@@ -12,11 +12,11 @@ from rnnlab.decoding import Ensemble, beam_search
 from rnnlab.ensembles import load_ensemble
 from rnnlab.models import ClassifierEnsemble
 from rnnlab.recipes.recipe import (
-    ClassificationConfig,
-    Config,
-    EvaluationConfig,
-    TranslationConfig,
-    TranslationEvaluationConfig,
+    CaptioningEvaluationTable,
+    CaptioningRecipe,
+    ClassificationRecipe,
+    TranslationEvaluationTable,
+    TranslationRecipe,
 )
 from rnnlab.tasks.search import decode
 
@@ -52,7 +52,7 @@ def captioner(folder):
             "decoding": {"method": "beam", "beam_size": 2, "max_length": 12},
             "evaluation": {"metrics": ["BLEU"]},
         }
-        return trained(Config.from_dict(tables), folder / name)
+        return trained(CaptioningRecipe.from_dict(tables), folder / name)
 
     return train
 
@@ -67,7 +67,7 @@ def translator(folder):
             "training": {**TRAINING, "seed": seed},
             "evaluation": {"split": "test_small"},
         }
-        return trained(TranslationConfig.from_dict(tables), folder / name)
+        return trained(TranslationRecipe.from_dict(tables), folder / name)
 
     return train
 
@@ -83,7 +83,7 @@ def classifier(folder):
             "training": {**TRAINING, "seed": seed},
             "evaluation": {"max_images": 20},
         }
-        return trained(ClassificationConfig.from_dict(tables), folder / name)
+        return trained(ClassificationRecipe.from_dict(tables), folder / name)
 
     return train
 
@@ -159,8 +159,8 @@ def test_models_with_different_features_of_the_same_images(captioner):
     np.testing.assert_allclose(log_probs, np.log(np.mean(np.exp(own), axis=0)), rtol=1e-4, atol=1e-5)
     attending = [member.model.attention(part) for member, part in zip(members[1:], state[1:], strict=True)]
     np.testing.assert_allclose(run.model.attention(state), np.mean(attending, axis=0), rtol=1e-6)
-    by_name = decode(run.model, run.data.features_of(images.names[:3]), run.config.decoding)
-    assert by_name == decode(run.model, images.model_inputs, run.config.decoding, first=3)
+    by_name = decode(run.model, run.data.features_of(images.names[:3]), run.recipe.decoding)
+    assert by_name == decode(run.model, images.model_inputs, run.recipe.decoding, first=3)
     nats, tokens = run.model.nll(*run.data.batch("test", np.arange(6)))
     assert np.isfinite(nats)
     assert tokens == np.count_nonzero(images.captions[:6, 1:])
@@ -232,7 +232,7 @@ def test_translations(translator):
     pytest.importorskip("sacrebleu")
     paths = [translator("t"), translator("u", seed=1, attention="none", cell_type="lstm")]
     run = load_ensemble(paths)
-    evaluation = TranslationEvaluationConfig("test_small", metrics=["BLEU", "CS-k"])
+    evaluation = TranslationEvaluationTable("test_small", metrics=["BLEU", "CS-k"])
     result = runs.evaluate(run, evaluation=evaluation)
     assert result.keystrokes.corpus["CS-5"] >= result.keystrokes.corpus["CS-1"]
     source, target = run.data.batch("test_small", np.arange(9))
@@ -331,5 +331,5 @@ def test_more_images_than_the_split_has(captioner):
     run = load_ensemble(
         [captioner("a"), captioner("grid", table={"features": "local"}, attention="additive")]
     )
-    evaluation = EvaluationConfig("val", metrics=["BLEU"], max_images=3)
+    evaluation = CaptioningEvaluationTable("val", metrics=["BLEU"], max_images=3)
     assert len(runs.evaluate(run, evaluation=evaluation).captions) == 3

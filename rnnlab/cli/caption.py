@@ -22,7 +22,7 @@ from rnnlab.data.photograph_inputs import frame_of, unlike_training
 from rnnlab.errors import InputError, MissingDataError
 from rnnlab.reading import check_regular
 from rnnlab.recipes.data import ShapesTable
-from rnnlab.recipes.recipe import Config
+from rnnlab.recipes.recipe import CaptioningRecipe
 from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text, write_captions
 from rnnlab.runs import Run
 from rnnlab.tasks.search import decode
@@ -85,17 +85,17 @@ def _caption(options: argparse.Namespace) -> int:
     if options.download and not (options.picture or options.show_attention):
         raise InputError("--download is for the images to draw, and needs --picture or --show-attention")
     run, names, features, are_files, are_encoded = _images(options)
-    config = recipe_of(run, Config)
+    recipe = recipe_of(run, CaptioningRecipe)
     if options.show_attention:
         check_attends(run, "--show-attention", "regions")
     data = run.data or run.inputs
-    decoding = search_options(config.decoding, options)
+    decoding = search_options(recipe.decoding, options)
     captions = decode(
         run.model,
         features,
         decoding,
         rng=options.seed or 0,
-        alignments=options.show_attention is not None,
+        return_alignments=options.show_attention is not None,
         first=len(names),
         communicator=options.communicator,
     )
@@ -201,14 +201,14 @@ def _of_data(directories: Sequence[str], wanted: Sequence[str], options: argpars
             "to caption photographs, give with --encoder the ONNX file of the encoder that made the features "
             "of the run, which they do not record"
         )
-        if isinstance(run.config.data, ShapesTable):
+        if isinstance(run.recipe.data, ShapesTable):
             hint = "this run captions no photographs: its features come from no encoder"
         raise MissingDataError(f"{error}; {hint}") from None
 
 
 def _open(directories: Sequence[str], options: argparse.Namespace, *, with_data: bool = True) -> Run:
     run = open_runs(directories, options, with_data=with_data)
-    recipe_of(run, Config)
+    recipe_of(run, CaptioningRecipe)
     return run
 
 

@@ -43,7 +43,7 @@ def _discrepancy(options: argparse.Namespace) -> int:
     if ranks.rank:
         return 0
     if options.json:  # before printing, which may fail
-        write_discrepancy(options.json, run, options.split or run.config.evaluation.split, found)
+        write_discrepancy(options.json, run, options.split or run.recipe.evaluation.split, found)
     if options.picture:
         states_picture(options.picture, found)
     print(discrepancy_table(found))

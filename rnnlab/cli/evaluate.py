@@ -19,8 +19,8 @@ from rnnlab.cli.search_options import add_search, flag_of, given_search, search_
 from rnnlab.decoding import read_lexicon
 from rnnlab.errors import InputError
 from rnnlab.options import TokenizerName
-from rnnlab.recipes.recipe import ClassificationConfig, Config, Recipe, TranslationConfig
-from rnnlab.recipes.tables import TranslationEvaluationConfig
+from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, Recipe, TranslationRecipe
+from rnnlab.recipes.tables import TranslationEvaluationTable
 from rnnlab.reporting.scores import scores_table, write_scores
 from rnnlab.runs import Run
 from rnnlab.tasks import TASKS, task_of
@@ -49,7 +49,7 @@ def add(commands: Any) -> None:
 
 
 # The task of each option, except the options of a search.
-_FOR: dict[str, type[Recipe]] = {"tokenizer": Config, "lexicon": TranslationConfig}
+_FOR: dict[str, type[Recipe]] = {"tokenizer": CaptioningRecipe, "lexicon": TranslationRecipe}
 
 
 def _evaluate(options: argparse.Namespace) -> int:
@@ -58,21 +58,21 @@ def _evaluate(options: argparse.Namespace) -> int:
     given = {key: value for key in ("metrics", *_FOR) if (value := getattr(options, key)) is not None}
     _check_metrics(run, given.get("metrics", ()))
     for key in given.keys() & _FOR.keys():
-        if not isinstance(run.config, _FOR[key]):
-            makes = next(task.makes for task in TASKS if task.recipe is _FOR[key])
+        if not isinstance(run.recipe, _FOR[key]):
+            makes = next(task.makes for task in TASKS if task.recipe_type is _FOR[key])
             raise InputError(f"--{key} is for {makes}, but {_model_of(run)}")
     arguments: dict[str, Any] = {"communicator": options.communicator}
     if options.lexicon is not None:
         check_attends(run, "--lexicon", "its source")
         arguments["lexicon"] = read_lexicon(given.pop("lexicon"))
     if options.first is not None:
-        translates = isinstance(run.config, TranslationConfig)
+        translates = isinstance(run.recipe, TranslationRecipe)
         given["max_sentences" if translates else "max_images"] = options.first
-    if not isinstance(run.config, ClassificationConfig):
-        arguments["decoding"] = dataclasses.replace(search_options(run.config.decoding, options), n_best=1)
+    if not isinstance(run.recipe, ClassificationRecipe):
+        arguments["decoding"] = dataclasses.replace(search_options(run.recipe.decoding, options), n_best=1)
     elif found := given_search(options):
         raise InputError(f"{flag_of(next(iter(found)))} is for a search for sentences, but {_model_of(run)}")
-    evaluation = dataclasses.replace(run.config.evaluation, **given)
+    evaluation = dataclasses.replace(run.recipe.evaluation, **given)
     _check_translates(evaluation, options)
     split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)
@@ -84,7 +84,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 def _check_translates(evaluation: Any, options: argparse.Namespace) -> None:
     """Raise InputError if an option of translations is given but nothing is translated."""
-    if not isinstance(evaluation, TranslationEvaluationConfig) or "BLEU" in evaluation.metrics:
+    if not isinstance(evaluation, TranslationEvaluationTable) or "BLEU" in evaluation.metrics:
         return
     found = [flag_of(key) for key in given_search(options)] + ["--lexicon"] * (options.lexicon is not None)
     if found:
@@ -97,10 +97,10 @@ def _check_translates(evaluation: Any, options: argparse.Namespace) -> None:
 def _check_metrics(run: Run, metrics: Sequence[str]) -> None:
     """Check that the task of a run has these metrics."""
     for metric in metrics:
-        if metric not in task_of(run.config).metrics:
+        if metric not in task_of(run.recipe).metrics:
             makes = " and ".join(task.makes for task in TASKS if metric in task.metrics)
             raise InputError(f"--metrics {metric} is for {makes}, but {_model_of(run)}")
 
 
 def _model_of(run: Run) -> str:
-    return f"the model of {run.directory} {task_of(run.config).does}"
+    return f"the model of {run.directory} {task_of(run.recipe).does}"

@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from rnnlab.recipes.recipe import Recipe, load_config
+from rnnlab.recipes.recipe import Recipe, load_recipe
 from rnnlab.training.run_directory import holds_run
 
 
 def read_recipe(recipe: str, overrides: Sequence[str] = ()) -> Recipe:
-    """A recipe with some of its keys changed: see :func:`~rnnlab.recipes.recipe.load_config`.
+    """A recipe with some of its keys changed: see :func:`~rnnlab.recipes.load_recipe`.
 
     Raises
     ------
@@ -23,4 +23,4 @@ def read_recipe(recipe: str, overrides: Sequence[str] = ()) -> Recipe:
             f"recipe {recipe} is the directory of a run: resume it with rnnlab train --resume "
             f"{shlex.quote(recipe)}, or give the file of a recipe"
         )
-    return load_config(recipe, overrides)
+    return load_recipe(recipe, overrides)

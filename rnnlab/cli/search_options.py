@@ -9,7 +9,7 @@ from typing import Any, get_args
 from rnnlab.cli.arguments import add_first, natural_number, positive_integer
 from rnnlab.errors import InputError
 from rnnlab.options import Normalisation, SearchMethod
-from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
+from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingTable
 
 
 def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
@@ -93,11 +93,11 @@ def flag_of(key: str) -> str:
 
 def given_search(options: argparse.Namespace) -> dict[str, Any]:
     """The keys of [decoding] that the command line sets."""
-    keys = [field.name for field in dataclasses.fields(DecodingConfig)]
+    keys = [field.name for field in dataclasses.fields(DecodingTable)]
     return {key: value for key in keys if (value := getattr(options, key, None)) is not None}
 
 
-def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> DecodingConfig:
+def search_options(recipe: DecodingTable, options: argparse.Namespace) -> DecodingTable:
     """The table [decoding] of the recipe with the changes of the command line.
 
     Keys of the recipe that have no effect after these changes get their defaults.

@@ -15,7 +15,7 @@ from rnnlab.cli.search_options import add_beam_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.errors import InputError
 from rnnlab.recipes.data import ShapesTable
-from rnnlab.recipes.recipe import Config, TranslationConfig
+from rnnlab.recipes.recipe import CaptioningRecipe, TranslationRecipe
 from rnnlab.serving.answerer import Answerer
 from rnnlab.serving.captioning import PhotographCaptioner, PictureCaptioner
 from rnnlab.serving.server import address_of, listen, require_gradio, serve
@@ -76,18 +76,18 @@ def _announce(address: str, options: argparse.Namespace) -> None:
 def _answerer(options: argparse.Namespace) -> Answerer:
     """The runs, ready to answer. All errors of the runs are found here."""
     run, device = open_runs(options.run_directories, options, with_data=False), options.device
-    translates = isinstance(run.config, TranslationConfig)
+    translates = isinstance(run.recipe, TranslationRecipe)
     try:
-        config = recipe_of(run, TranslationConfig) if translates else recipe_of(run, Config)
+        recipe = recipe_of(run, TranslationRecipe) if translates else recipe_of(run, CaptioningRecipe)
     except InputError as error:
         raise InputError(f"{error}; a page is for models that caption or translate") from None
-    decoding = search_options(config.decoding, options)
-    has_encoder = isinstance(config, Config) and not isinstance(config.data, ShapesTable)
+    decoding = search_options(recipe.decoding, options)
+    has_encoder = isinstance(recipe, CaptioningRecipe) and not isinstance(recipe.data, ShapesTable)
     if options.encoder and not has_encoder:
         raise InputError(f"--encoder is for photographs, and {run.directory} reads none")
     if has_encoder:
         return PhotographCaptioner(with_encoder(run, options), decoding, device)
-    if isinstance(config, Config):
+    if isinstance(recipe, CaptioningRecipe):
         return PictureCaptioner(open_runs(options.run_directories, options), decoding, device)
     return Translator(run, decoding, device)
 

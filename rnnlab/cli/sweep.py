@@ -89,12 +89,12 @@ def _sweep(options: argparse.Namespace) -> int:
     folder, trials = _trials(options)
     precision = matmul_setting(options)
     configs = {each: read_recipe(each.recipe, [*each.overrides, *precision]) for each in trials}
-    plans = {each: _plan(each, config) for each, config in configs.items()}
+    plans = {each: _plan(each, recipe) for each, recipe in configs.items()}
     finished = {each for each, plan in plans.items() if _is_finished(each, plan)}
     check_writable("--out", folder, is_folder=True)
     check_outputs(options, "csv", inputs=options.recipes)
     check_scores(options)
-    _check_trainable([config for each, config in configs.items() if each not in finished], options)
+    _check_trainable([recipe for each, recipe in configs.items() if each not in finished], options)
     states = {each.name: _FINISHED if each in finished else _NOT_STARTED for each in trials}
     left = [each.command(options) for each in trials if each not in finished]
     print(f"{folder}: {len(trials)} runs, {len(finished)} of them finished", flush=True)
@@ -131,9 +131,9 @@ def _trials(options: argparse.Namespace) -> tuple[Path, list[Trial]]:
     return out, trials
 
 
-def _plan(trial: Trial, config: Recipe) -> Record:
+def _plan(trial: Trial, recipe: Recipe) -> Record:
     """The record of a run before its training."""
-    return Record(trial.directory, trial.name, config.to_dict(), "", None, [])
+    return Record(trial.directory, trial.name, recipe.to_dict(), "", None, [])
 
 
 def _check_trainable(configs: Sequence[Recipe], options: argparse.Namespace) -> None:
@@ -147,8 +147,8 @@ def _check_trainable(configs: Sequence[Recipe], options: argparse.Namespace) -> 
     """
     if options.graphs and (obstacle := obstacle_of_place(options.device, 1)) is not None:
         raise obstacle
-    for config in configs:
-        config.callbacks.callbacks()
+    for recipe in configs:
+        recipe.callbacks.callbacks()
 
 
 def _is_finished(trial: Trial, plan: Record) -> bool:

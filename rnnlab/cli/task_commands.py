@@ -6,11 +6,11 @@ import shlex
 from typing import TypeVar
 
 from rnnlab.errors import InputError
-from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig
+from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, TranslationRecipe
 from rnnlab.runs import Run
 from rnnlab.tasks import task_of
 
-Kind = TypeVar("Kind", Config, TranslationConfig, ClassificationConfig)
+Kind = TypeVar("Kind", CaptioningRecipe, TranslationRecipe, ClassificationRecipe)
 
 _OPERANDS = {"caption": " IMAGES", "translate": " SENTENCE"}  # arguments of a command after the run
 
@@ -23,10 +23,10 @@ def recipe_of(run: Run, kind: type[Kind]) -> Kind:
     ValueError
         If it is a recipe of another task. The message names the command for that task.
     """
-    if not isinstance(run.config, kind):
-        task = task_of(run.config)
+    if not isinstance(run.recipe, kind):
+        task = task_of(run.recipe)
         raise InputError(
             f"{run.directory} holds a model that {task.does}: rnnlab {task.command} "
             f"{shlex.quote(str(run.directory))}{_OPERANDS.get(task.command, '')}"
         )
-    return run.config
+    return run.recipe

@@ -29,7 +29,7 @@ from rnnlab.errors import InputError
 from rnnlab.files import check_writable
 from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS, JavaError
 from rnnlab.metrics.library import Library
-from rnnlab.recipes.recipe import ClassificationConfig, Config, Recipe, TranslationConfig
+from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, Recipe, TranslationRecipe
 from rnnlab.reporting.captions import captions_picture, captions_text
 from rnnlab.reporting.scores import scores_table
 from rnnlab.reporting.translations import with_references
@@ -96,9 +96,9 @@ def _train(options: argparse.Namespace) -> int:
         if run.signal is None:
             return _TIME_IS_OVER
         return AFTER_A_SIGNAL + run.signal
-    if isinstance(run.config, TranslationConfig):
+    if isinstance(run.recipe, TranslationRecipe):
         _show_translations(run, options)
-    elif isinstance(run.config, ClassificationConfig):
+    elif isinstance(run.recipe, ClassificationRecipe):
         _show_classes(run, options)
     else:
         _show_captions(run, options)
@@ -107,11 +107,11 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
-    config = read_recipe(options.recipe, _changes(options))
+    recipe = read_recipe(options.recipe, _changes(options))
     if options.epochs is not None:
-        config = runs.with_epochs(config, options.epochs, options.set)
+        recipe = runs.with_epochs(recipe, options.epochs, options.set)
     if options.download:
-        _check_captions(config)
+        _check_captions(recipe)
     out = Path(options.out or Path("runs") / Path(options.recipe).stem)
     if holds_run(out):
         raise InputError(
@@ -119,23 +119,23 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
             "or choose another directory with --out"
         )
     check_writable("--out", out, is_folder=True)
-    return runs.train(config, out, callbacks=callbacks, **_how(options))
+    return runs.train(recipe, out, callbacks=callbacks, **_how(options))
 
 
 def _resumed_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
     if options.out:
         raise InputError("--out is for a new run; a resumed run has its directory")
     if options.download:
-        _check_captions(runs.load_run(options.resume, with_data=False).config)
+        _check_captions(runs.load_run(options.resume, with_data=False).recipe)
     changes = {"num_epochs": options.epochs, "overrides": _changes(options)}
     return runs.resume(options.resume, callbacks=callbacks, **changes, **_how(options))
 
 
-def _check_captions(config: Recipe) -> None:
+def _check_captions(recipe: Recipe) -> None:
     """Raise InputError if a recipe has no images to download."""
-    if not isinstance(config, Config):
+    if not isinstance(recipe, CaptioningRecipe):
         raise InputError(
-            f"--download is for captions, and data.kind {config.data.kind!r} has no images to draw"
+            f"--download is for captions, and data.kind {recipe.data.kind!r} has no images to draw"
         )
 
 
@@ -158,7 +158,7 @@ def _resume_command(directory: Path, options: argparse.Namespace) -> str:
 
 
 def _show_translations(run: Run, options: argparse.Namespace) -> None:
-    split = run.config.evaluation.split
+    split = run.recipe.evaluation.split
     print(f"\nLosses: {run.directory / 'loss.png'}")
     if TRANSLATION_SCORERS.installed:
         evaluated = runs.evaluate(run, communicator=options.communicator)
@@ -169,21 +169,21 @@ def _show_translations(run: Run, options: argparse.Namespace) -> None:
 
 
 def _show_classes(run: Run, options: argparse.Namespace) -> None:
-    split = run.config.evaluation.split
+    split = run.recipe.evaluation.split
     print(f"\nLosses: {run.directory / 'loss.png'}")
     evaluated = runs.evaluate(run, communicator=options.communicator)
     print(f"\nScores of the {split} split:\n\n{scores_table(evaluated)}")
 
 
 def _show_captions(run: Run, options: argparse.Namespace) -> None:
-    config = recipe_of(run, Config)
-    split = config.evaluation.split
+    recipe = recipe_of(run, CaptioningRecipe)
+    split = recipe.evaluation.split
     images = run.data.split(split)
     shown = min(_SHOWN, images.num_images)
     features = images.features_at(slice(shown))
-    captions = decode(run.model, features, config.decoding, rng=config.training.seed)
+    captions = decode(run.model, features, recipe.decoding, rng=recipe.training.seed)
     print(f"\nCaptions of the {split} split:\n")
-    lists = config.decoding.n_best > 1
+    lists = recipe.decoding.n_best > 1
     print(captions_text(images.names[:shown], captions, run.data, lists=lists))
     picture = run.directory / "captions.png"
     if options.communicator.rank == 0:
@@ -204,6 +204,6 @@ def _show_captions(run: Run, options: argparse.Namespace) -> None:
 
 def _say_how_to_score(run: Run, library: Library, options: argparse.Namespace) -> None:
     print(f'\nScores need the extra "{library.extra}": pip install "rnnlab[{library.extra}]", then')
-    split = run.config.evaluation.split
+    split = run.recipe.evaluation.split
     directory = shlex.quote(str(run.directory))
     print(f"rnnlab evaluate {directory} --split {shlex.quote(split)}{device_words(options)}")

@@ -19,7 +19,7 @@ from rnnlab.data.parallel_text import read_lines
 from rnnlab.decoding import read_lexicon, write_lexicon
 from rnnlab.errors import InputError
 from rnnlab.reading import stream_lines
-from rnnlab.recipes.recipe import TranslationConfig
+from rnnlab.recipes.recipe import TranslationRecipe
 from rnnlab.reporting.translations import alignment_picture, translations_text, write_translations
 from rnnlab.tasks import translation
 from rnnlab.training.distributed import by_rank_0
@@ -72,13 +72,13 @@ def _translate(options: argparse.Namespace) -> int:
     check_outputs(options, "json", "show_attention", inputs=(options.file, options.lexicon))
     directories, options.sentences = leading_runs(options.run_directory, options.sentences)
     run = open_runs(directories, options, with_data=False)
-    config = recipe_of(run, TranslationConfig)
+    recipe = recipe_of(run, TranslationRecipe)
     for option, given in (("--show-attention", options.show_attention), ("--lexicon", options.lexicon)):
         if given is not None:
             check_attends(run, option, "its source")
     if options.sentences and options.file is not None:
         raise InputError("give either sentences or --file")
-    ranks, decoding = options.communicator, search_options(config.decoding, options)
+    ranks, decoding = options.communicator, search_options(recipe.decoding, options)
     lines = by_rank_0(ranks, lambda: _lines(options))  # only rank 0 has a standard input
     sources = [run.inputs.tokenize(line) for line in lines]
     if ranks.rank == 0:
@@ -88,7 +88,7 @@ def _translate(options: argparse.Namespace) -> int:
         sources,
         decoding,
         lexicon=None if options.lexicon is None else read_lexicon(options.lexicon),
-        alignments=options.show_attention is not None,
+        return_alignments=options.show_attention is not None,
         rng=options.seed or 0,
         communicator=ranks,
     )
@@ -148,9 +148,9 @@ def _checked(sentence: str) -> str:
 def _lexicon(options: argparse.Namespace) -> int:
     check_output("FILE", options.file)
     run = runs.load_run(options.run_directory, device=options.device)
-    config = recipe_of(run, TranslationConfig)
+    recipe = recipe_of(run, TranslationRecipe)
     check_attends(run, "lexicon", "its source")
-    found = translation.lexicon(run.model, run.data, batch_size=config.training.batch_size)
+    found = translation.lexicon(run.model, run.data, batch_size=recipe.training.batch_size)
     write_lexicon(options.file, found)
     print(f"{options.file}: {len(found):,} source words")
     return 0

@@ -1,1 +1,19 @@
 """Recipes: TOML files that describe an experiment, and their schema."""
+
+from rnnlab.recipes.recipe import (
+    CaptioningRecipe,
+    ClassificationRecipe,
+    Recipe,
+    RecipeError,
+    TranslationRecipe,
+    load_recipe,
+)
+
+__all__ = [
+    "CaptioningRecipe",
+    "ClassificationRecipe",
+    "Recipe",
+    "RecipeError",
+    "TranslationRecipe",
+    "load_recipe",
+]

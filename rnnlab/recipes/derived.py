@@ -6,7 +6,7 @@ A constructor's signature gives a key's type, range and default, its numpydoc do
         def __init__(self, model: Model, *, batch_size: Count = 64): ...
 
     @derived_from(Solver, without=("model",))
-    class TrainingConfig(Table):         # a frozen dataclass with the field batch_size
+    class TrainingTable(Table):         # a frozen dataclass with the field batch_size
         warm_start: EnvPath | None = None
 """
 
@@ -173,7 +173,7 @@ def _field(argument: Argument) -> tuple[Any, Any]:
 
 @functools.cache
 def _nested(options: type) -> type[Table]:
-    table = type(f"{options.__name__}Config", (Table,), {"__doc__": options.__doc__})
+    table = type(f"{options.__name__}CaptioningRecipe", (Table,), {"__doc__": options.__doc__})
     return derived_from(options)(table)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rnnlab.recipes.overrides import literal
-from rnnlab.recipes.schema import ConfigError
+from rnnlab.recipes.schema import RecipeError
 
 _LONGEST_NAME = 200  # bytes
 _CLOSING = {"[": "]", "{": "}", "'": "'", '"': '"'}
@@ -41,7 +41,7 @@ def grid(settings: Sequence[str]) -> list[Point]:
 
     Raises
     ------
-    ConfigError
+    RecipeError
         If a key has no values, an empty one, the same one twice, or is given twice, or if brackets or
         quotation marks are not closed; or if two combinations have the same name.
     """
@@ -54,11 +54,11 @@ def grid(settings: Sequence[str]) -> list[Point]:
         points.append(Point(name, tuple(f"{key}={value}" for key, value in chosen.items())))
     names = [point.name for point in points]
     if too_long := next((name for name in names if len(name.encode()) > _LONGEST_NAME), None):
-        raise ConfigError(
+        raise RecipeError(
             f"--set: a combination has the name {too_long[:80]}..., expected at most {_LONGEST_NAME} bytes"
         )
     if doubled := [name for name in names if names.count(name) > 1]:
-        raise ConfigError(
+        raise RecipeError(
             f"--set: two combinations have the name {doubled[0]}, expected values that differ in a letter, "
             "a digit, or one of . _ + -"
         )
@@ -70,7 +70,7 @@ def split_values(text: str) -> list[str]:
 
     Raises
     ------
-    ConfigError
+    RecipeError
         If a bracket, a brace or a quotation mark is not closed.
 
     Examples
@@ -91,7 +91,7 @@ def split_values(text: str) -> list[str]:
             values.append(text[start:place].strip())
             start = place + 1
     if open_until:
-        raise ConfigError(f"--set: {text!r} has no closing {open_until[-1]}")
+        raise RecipeError(f"--set: {text!r} has no closing {open_until[-1]}")
     return [*values, text[start:].strip()]
 
 
@@ -102,13 +102,13 @@ def _axes(settings: Sequence[str]) -> dict[str, list[str]]:
         key, equals, text = setting.partition("=")
         key, values = key.strip(), split_values(text)
         if not key or not equals:
-            raise ConfigError(f"--set: {setting!r}, expected key.sub=value or key.sub=value,value")
+            raise RecipeError(f"--set: {setting!r}, expected key.sub=value or key.sub=value,value")
         if key in axes:
-            raise ConfigError(f"--set: {key} is given twice, expected all of its values in one: {key}=1,2")
+            raise RecipeError(f"--set: {key} is given twice, expected all of its values in one: {key}=1,2")
         if len(values) > 1 and not all(values):
-            raise ConfigError(f"--set: {setting!r} has an empty value, expected values around each comma")
+            raise RecipeError(f"--set: {setting!r} has an empty value, expected values around each comma")
         if twice := _equal(values):
-            raise ConfigError(f"--set: {setting!r} has a value twice, {twice}, expected different ones")
+            raise RecipeError(f"--set: {setting!r} has a value twice, {twice}, expected different ones")
         axes[key] = values
     return axes
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rnnlab.limits import RECIPE_DEPTH
-from rnnlab.recipes.schema import ConfigError
+from rnnlab.recipes.schema import RecipeError
 from rnnlab.recipes.toml_text import check_depth, parse_toml
 
 
@@ -16,26 +16,26 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
 
     Raises
     ------
-    ConfigError
+    RecipeError
         If an override is not ``key.sub=value``, its key leads to no table, or it undoes an earlier one.
     """
     if isinstance(overrides, str):
-        raise ConfigError(f"overrides is {overrides!r}, expected a list of texts, key.sub=value each")
+        raise RecipeError(f"overrides is {overrides!r}, expected a list of texts, key.sub=value each")
     copied = copy.deepcopy(dict(tables))
     keys: list[str] = []
     for override in overrides:
         key, equals, text = override.partition("=")
         *path, name = key.strip().split(".")
         if not equals or not all([*path, name]):
-            raise ConfigError(f"--set: {override!r}, expected key.sub=value")
+            raise RecipeError(f"--set: {override!r}, expected key.sub=value")
         if len(path) >= RECIPE_DEPTH:
-            raise ConfigError(
+            raise RecipeError(
                 f"--set: {key[:40]!r} has {len(path) + 1:,} parts, expected at most {RECIPE_DEPTH}"
             )
         _check_undone(key.strip(), keys)
         table: Any = copied
         if path[:1] == ["stage"] and not copied.get("stage"):
-            raise ConfigError(
+            raise RecipeError(
                 f"--set: {key.strip()}: the recipe has no stages; --set 'stage=[{{num_epochs=4}}]' makes one"
             )
         for step in path:
@@ -46,22 +46,22 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
 
 
 def _check_undone(key: str, earlier: Sequence[str]) -> None:
-    """Raise ConfigError if a key, or a table that holds it, has been set before and would be replaced."""
+    """Raise RecipeError if a key, or a table that holds it, has been set before and would be replaced."""
     if key in earlier:
-        raise ConfigError(f"--set: {key} is given twice, expected once")
+        raise RecipeError(f"--set: {key} is given twice, expected once")
     for each in earlier:
         if each.startswith(f"{key}."):
-            raise ConfigError(f"--set: {key} replaces {each}, which is given before it: give {key} first")
+            raise RecipeError(f"--set: {key} replaces {each}, which is given before it: give {key} first")
 
 
 def check_reach(overrides: Sequence[str], stages: Any) -> None:
-    """Raise ConfigError if a key is set in [training] and every stage overrides it: nothing would change."""
+    """Raise RecipeError if a key is set in [training] and every stage overrides it: nothing would change."""
     if not isinstance(stages, list) or not all(isinstance(stage, Mapping) for stage in stages):
         return  # an error, raised when the table is checked
     for key in overrides:
         table, _, name = key.partition(".")
         if table == "training" and stages and all(_has(stage, name) for stage in stages):
-            raise ConfigError(f"--set {key}: every stage has its own {name}, so set stage.1.{name} and so on")
+            raise RecipeError(f"--set {key}: every stage has its own {name}, so set stage.1.{name} and so on")
 
 
 def _inside(table: Any, step: str, key: str) -> Any:
@@ -70,7 +70,7 @@ def _inside(table: Any, step: str, key: str) -> Any:
         table[step] = {}
     found = table[_index(table, step, key)]
     if not isinstance(found, dict | list):
-        raise ConfigError(f"--set: {key}: {step} is {found!r}, expected a table")
+        raise RecipeError(f"--set: {key}: {step} is {found!r}, expected a table")
     return found
 
 
@@ -79,7 +79,7 @@ def _index(table: Any, step: str, key: str) -> str | int:
     if isinstance(table, dict):
         return step
     if not step.isdecimal() or not 1 <= int(step) <= len(table):
-        raise ConfigError(f"--set: {key}: there is no {step} here, expected a number from 1 to {len(table)}")
+        raise RecipeError(f"--set: {key}: there is no {step} here, expected a number from 1 to {len(table)}")
     return int(step) - 1
 
 
@@ -88,12 +88,12 @@ def literal(text: str) -> Any:
 
     Raises
     ------
-    ConfigError
+    RecipeError
         If it is nested too deeply.
     """
     try:
         tables = parse_toml(f"value = {text}", "--set")
-    except ConfigError:
+    except RecipeError:
         raise
     except ValueError:
         return text

@@ -8,8 +8,8 @@
     [decoding]    how sentences are searched for              -> rnnlab.decoding
     [evaluation]  what is scored, and how                     -> rnnlab.metrics
 
-The ``kind`` of the data decides the kind of recipe: :class:`Config` for captions of images,
-:class:`TranslationConfig` for sentence pairs, :class:`ClassificationConfig` for labelled sequences, which has
+The ``kind`` of the data decides the kind of recipe: :class:`CaptioningRecipe` for captions of images,
+:class:`TranslationRecipe` for sentence pairs, :class:`ClassificationRecipe` for labelled sequences, which has
 no [decoding]. :mod:`rnnlab.recipes.data` has their tables [data], :mod:`rnnlab.recipes.tables` the others;
 the fields of these dataclasses are the keys, and :mod:`rnnlab.recipes.schema` checks them.
 """
@@ -35,20 +35,21 @@ from rnnlab.recipes.data import (
     ShapesTable,
 )
 from rnnlab.recipes.overrides import check_reach, with_overrides
-from rnnlab.recipes.schema import ConfigError, Place, from_table, kind_of, to_table
+from rnnlab.recipes.schema import Place, RecipeError, from_table, kind_of, to_table
 from rnnlab.recipes.shipped import find
-from rnnlab.recipes.stages import Stage, StageConfig, check_losses, stages_of
+from rnnlab.recipes.stages import Stage, StageTable, check_losses, stages_of
 from rnnlab.recipes.tables import (
     SEARCH_KEYS,
-    CallbacksConfig,
-    ClassificationEvaluationConfig,
-    ClassifierConfig,
-    DecodingConfig,
-    EvaluationConfig,
-    ModelConfig,
-    Seq2SeqConfig,
-    TrainingConfig,
-    TranslationEvaluationConfig,
+    CallbacksTable,
+    CaptioningEvaluationTable,
+    CaptioningModelTable,
+    ClassificationEvaluationTable,
+    ClassificationModelTable,
+    DecodingTable,
+    EvaluationTable,
+    TrainingTable,
+    TranslationEvaluationTable,
+    TranslationModelTable,
 )
 from rnnlab.recipes.toml_text import check_depth, read_toml
 from rnnlab.training.validation import DEFAULT_METRICS
@@ -56,18 +57,19 @@ from rnnlab.training.validation import DEFAULT_METRICS
 __all__ = [
     "RECIPES",
     "SEARCH_KEYS",
-    "ClassificationConfig",
-    "ClassificationEvaluationConfig",
-    "Config",
-    "ConfigError",
-    "DecodingConfig",
-    "EvaluationConfig",
+    "CaptioningEvaluationTable",
+    "CaptioningRecipe",
+    "ClassificationEvaluationTable",
+    "ClassificationRecipe",
+    "DecodingTable",
+    "EvaluationTable",
     "Recipe",
-    "TrainingConfig",
-    "TranslationConfig",
-    "TranslationEvaluationConfig",
+    "RecipeError",
+    "TrainingTable",
+    "TranslationEvaluationTable",
+    "TranslationRecipe",
     "kinds_of",
-    "load_config",
+    "load_recipe",
     "recipe_from_dict",
 ]
 
@@ -76,27 +78,27 @@ class _Tables:
     """The parts that all kinds of recipes have."""
 
     REFUSED: ClassVar[tuple[str, ...]] = ()  # keys of [training] and [[stage]] that this kind does not have
-    training: TrainingConfig
-    stage: list[StageConfig]
-    callbacks: CallbacksConfig
+    training: TrainingTable
+    stage: list[StageTable]
+    callbacks: CallbacksTable
 
     def stages(self) -> list[Stage]:
         """The stages of the training in their order; one if the recipe has no tables [[stage]]."""
         return stages_of(self.training, self.stage)
 
-    def trainings(self) -> dict[str, TrainingConfig]:
+    def trainings(self) -> dict[str, TrainingTable]:
         """The training of each stage by its table: "training", or "stage.1", "stage.2" and so on."""
         return {
             f"stage.{stage.number}" if self.stage else "training": stage.training for stage in self.stages()
         }
 
     def check_training(self) -> None:
-        """Check the update rules and schedules, which only training needs; see :meth:`TrainingConfig.check`.
+        """Check the update rules and schedules, which only training needs; see :meth:`TrainingTable.check`.
 
         Raises
         ------
         ValueError, TypeError
-            As :meth:`TrainingConfig.check`; the message begins with the table, such as stage.2, and the key.
+            As :meth:`TrainingTable.check`; the message begins with the table, such as stage.2, and the key.
         """
         for name, training in ({"training": self.training} | self.trainings()).items():
             try:
@@ -125,21 +127,21 @@ class _Tables:
             try:
                 recipe.check_training()
             except (ValueError, TypeError) as error:
-                raise ConfigError(place.message(error)) from error
+                raise RecipeError(place.message(error)) from error
         return recipe
 
 
 @dataclass(frozen=True)
-class Config(_Tables):
+class CaptioningRecipe(_Tables):
     """A recipe for captions of images."""
 
     data: ShapesTable | CourseTable | KarpathyTable | CocoTable
-    model: ModelConfig = field(default_factory=ModelConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-    stage: list[StageConfig] = field(default_factory=list)
-    callbacks: CallbacksConfig = field(default_factory=CallbacksConfig)
-    decoding: DecodingConfig = field(default_factory=DecodingConfig)
-    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    model: CaptioningModelTable = field(default_factory=CaptioningModelTable)
+    training: TrainingTable = field(default_factory=TrainingTable)
+    stage: list[StageTable] = field(default_factory=list)
+    callbacks: CallbacksTable = field(default_factory=CallbacksTable)
+    decoding: DecodingTable = field(default_factory=DecodingTable)
+    evaluation: CaptioningEvaluationTable = field(default_factory=CaptioningEvaluationTable)
 
     def __post_init__(self) -> None:
         scores = [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
@@ -156,17 +158,17 @@ class Config(_Tables):
 
 
 @dataclass(frozen=True)
-class TranslationConfig(_Tables):
+class TranslationRecipe(_Tables):
     """A recipe for sentences from sentences: another language's, or comments of code."""
 
     REFUSED = ("self_critical",)
     data: ParallelTable | HabeasTable
-    model: Seq2SeqConfig = field(default_factory=Seq2SeqConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-    stage: list[StageConfig] = field(default_factory=list)
-    callbacks: CallbacksConfig = field(default_factory=CallbacksConfig)
-    decoding: DecodingConfig = field(default_factory=DecodingConfig)
-    evaluation: TranslationEvaluationConfig = field(default_factory=TranslationEvaluationConfig)
+    model: TranslationModelTable = field(default_factory=TranslationModelTable)
+    training: TrainingTable = field(default_factory=TrainingTable)
+    stage: list[StageTable] = field(default_factory=list)
+    callbacks: CallbacksTable = field(default_factory=CallbacksTable)
+    decoding: DecodingTable = field(default_factory=DecodingTable)
+    evaluation: TranslationEvaluationTable = field(default_factory=TranslationEvaluationTable)
 
     def __post_init__(self) -> None:
         _check_monitors(self, [*DEFAULT_METRICS, *self.evaluation.each_epoch], _MORE)
@@ -177,16 +179,16 @@ class TranslationConfig(_Tables):
 
 
 @dataclass(frozen=True)
-class ClassificationConfig(_Tables):
+class ClassificationRecipe(_Tables):
     """A recipe for classes of sequences, such as the pixels of images."""
 
     REFUSED = ("self_critical", "scheduled_sampling")
     data: MnistTable | DigitsTable
-    model: ClassifierConfig = field(default_factory=ClassifierConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-    stage: list[StageConfig] = field(default_factory=list)
-    callbacks: CallbacksConfig = field(default_factory=CallbacksConfig)
-    evaluation: ClassificationEvaluationConfig = field(default_factory=ClassificationEvaluationConfig)
+    model: ClassificationModelTable = field(default_factory=ClassificationModelTable)
+    training: TrainingTable = field(default_factory=TrainingTable)
+    stage: list[StageTable] = field(default_factory=list)
+    callbacks: CallbacksTable = field(default_factory=CallbacksTable)
+    evaluation: ClassificationEvaluationTable = field(default_factory=ClassificationEvaluationTable)
 
     def __post_init__(self) -> None:
         _check_monitors(self, ["val_loss", "val_accuracy"])
@@ -200,9 +202,9 @@ class ClassificationConfig(_Tables):
                 )
 
 
-Recipe = Config | TranslationConfig | ClassificationConfig
+Recipe = CaptioningRecipe | TranslationRecipe | ClassificationRecipe
 
-RECIPES: tuple[type[Recipe], ...] = (Config, TranslationConfig, ClassificationConfig)
+RECIPES: tuple[type[Recipe], ...] = (CaptioningRecipe, TranslationRecipe, ClassificationRecipe)
 
 # How recipes for sentences have more metrics than the default ones.
 _MORE = "; evaluation.each_epoch adds scores"
@@ -221,15 +223,15 @@ def recipe_from_dict(
     ----------
     tables : mapping
     source, overrides
-        Where the tables are from, for errors, and changes of them; see :func:`load_config`.
+        Where the tables are from, for errors, and changes of them; see :func:`load_recipe`.
     to_train : bool
         Whether to import and check update rules and schedules. The recipe of a trained model is read without
         them, because the modules that define them may be missing.
 
     Raises
     ------
-    ConfigError
-        As :func:`load_config`.
+    RecipeError
+        As :func:`load_recipe`.
     """
     check_depth(tables, source)
     overridden, keys = with_overrides(tables, overrides)
@@ -239,7 +241,7 @@ def recipe_from_dict(
     if not isinstance(kind, str) or kind not in kinds:
         found = "missing" if kind is None else repr(kind)
         place = Place(source, overrides=keys) / "data" / "kind"
-        raise ConfigError(f"{place} is {found}, expected one of {', '.join(map(repr, kinds))}")
+        raise RecipeError(f"{place} is {found}, expected one of {', '.join(map(repr, kinds))}")
     check_reach(keys, overridden.get("stage"))
     return kinds[kind].from_dict(tables, source, overrides, to_train=to_train)
 
@@ -257,7 +259,7 @@ def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None
             )
 
 
-def check_translation_metrics(data: Any, evaluation: TranslationEvaluationConfig) -> None:
+def check_translation_metrics(data: Any, evaluation: TranslationEvaluationTable) -> None:
     """Raise ValueError if a metric is not defined for the data: CS-k needs words, not pieces of words."""
     if "CS-k" in evaluation.metrics and getattr(data, "tokenizer", None) == SUBWORDS:
         raise InputError(
@@ -265,7 +267,7 @@ def check_translation_metrics(data: Any, evaluation: TranslationEvaluationConfig
         )
 
 
-def _check_features(recipe: Config) -> None:
+def _check_features(recipe: CaptioningRecipe) -> None:
     """Raise ValueError if a model that attends has no grid of features, or another one has a grid.
 
     Only the features of shapes are known here; files of other data may have a grid or a vector.
@@ -301,7 +303,7 @@ def _check_no_self_critical(recipe: Any) -> None:
             )
 
 
-def load_config(recipe: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
+def load_recipe(recipe: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe.
 
     Parameters
@@ -317,7 +319,7 @@ def load_config(recipe: str | os.PathLike[str], overrides: Sequence[str] = ()) -
         If there is no such file or name.
     OSError
         If the file cannot be read.
-    ConfigError
+    RecipeError
         If it is not TOML or nested too deeply, or a key is unknown or missing, or a value is not what the
         schema expects. The message names the file (or ``--set``), the key, what was found and what was
         expected.

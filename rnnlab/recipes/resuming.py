@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rnnlab.recipes.recipe import Recipe
-from rnnlab.recipes.schema import ConfigError
+from rnnlab.recipes.schema import RecipeError
 from rnnlab.recipes.stages import Stage, has_own
 from rnnlab.recipes.tables import NOT_IN_RECIPES
 from rnnlab.training.options import CHANGEABLE
@@ -16,26 +16,26 @@ _KEYS = (_LEARNING_RATE, *(name for name in CHANGEABLE if name not in NOT_IN_REC
 
 
 def check_changeable(overrides: Sequence[str]) -> None:
-    """Raise ConfigError if an override, ``key.sub=value``, changes a key that is fixed within a run."""
+    """Raise RecipeError if an override, ``key.sub=value``, changes a key that is fixed within a run."""
     for key, table, _, name in _split(overrides):
         if table != "callbacks" and (table not in ("training", "stage") or name not in _KEYS):
             remedy = "train a new run, which can copy parameters of the same shapes by training.warm_start"
             if table in ("decoding", "evaluation"):
                 remedy = "rnnlab evaluate, caption and translate have options for it"
-            raise ConfigError(
+            raise RecipeError(
                 f"--set {key}: it cannot change within a run; {remedy}. A resumed run can change all keys of "
                 f"[callbacks], and these of [training] and [[stage]]: {', '.join(_KEYS)}"
             )
 
 
-def changes_within_a_run(overrides: Sequence[str], config: Recipe, under_way: Stage) -> dict[str, Any]:
+def changes_within_a_run(overrides: Sequence[str], recipe: Recipe, under_way: Stage) -> dict[str, Any]:
     """The changes that overrides make to the solver of the stage under way.
 
     Parameters
     ----------
     overrides : sequence of str
         ``key.sub=value`` each, which :func:`check_changeable` has checked.
-    config : Config, TranslationConfig or ClassificationConfig
+    recipe : CaptioningRecipe, TranslationRecipe or ClassificationRecipe
         The saved recipe, with the overrides applied.
     under_way : Stage
         The stage that resumes.
@@ -47,7 +47,7 @@ def changes_within_a_run(overrides: Sequence[str], config: Recipe, under_way: St
 
     Raises
     ------
-    ConfigError
+    RecipeError
         If a key belongs to a stage that has ended, or to [training] although all remaining stages have their
         own value.
     """
@@ -57,13 +57,13 @@ def changes_within_a_run(overrides: Sequence[str], config: Recipe, under_way: St
             continue
         if table == "stage":
             if int(number) < under_way.number:
-                raise ConfigError(f"--set {key}: stage {number} has ended, stage {under_way.number} resumes")
+                raise RecipeError(f"--set {key}: stage {number} has ended, stage {under_way.number} resumes")
             is_reached = int(number) == under_way.number
         else:
-            keep = [has_own(stage, name, config.training) for stage in config.stage[under_way.number - 1 :]]
+            keep = [has_own(stage, name, recipe.training) for stage in recipe.stage[under_way.number - 1 :]]
             if keep and all(keep):
                 own = f"stage.{under_way.number}.{name}"
-                raise ConfigError(f"--set {key}: stage {under_way.number} has its own {name}, so set {own}")
+                raise RecipeError(f"--set {key}: stage {under_way.number} has its own {name}, so set {own}")
             is_reached = not any(keep[:1])  # else it is for a later stage
         if is_reached and name == _LEARNING_RATE:
             changes["learning_rate"] = under_way.options()["optim_config"]["learning_rate"]

@@ -30,7 +30,7 @@ from rnnlab.recipes.derived import UNSET
 T = TypeVar("T")
 
 
-class ConfigError(InputError):
+class RecipeError(InputError):
     """A table that does not follow its schema; the message has the source, the key, found and expected."""
 
 
@@ -115,26 +115,26 @@ def from_table(schema: type[T], table: Any, place: Place) -> T:
 
     Raises
     ------
-    ConfigError
+    RecipeError
         If a key is unknown or missing, or a value does not match the schema.
     """
     if not isinstance(table, Mapping):
-        raise ConfigError(f"{place} is {table!r}, expected a table")
+        raise RecipeError(f"{place} is {table!r}, expected a table")
     fields = {field.name: field for field in dataclasses.fields(schema)}  # type: ignore[arg-type]
     annotations = get_type_hints(schema, include_extras=True)
     for key in table:
         if key not in fields:
             hint = getattr(schema, "ELSEWHERE", {}).get(key) or _within(annotations, key)
             hint = hint or suggestion(key, list(fields))
-            raise ConfigError(f"{(place / key).of_unknown()} is unknown; {hint}")
+            raise RecipeError(f"{(place / key).of_unknown()} is unknown; {hint}")
     for name, field in fields.items():
         if name not in table and _is_required(field):
-            raise ConfigError(f"{place / name} is missing, expected {expected(annotations[name])}")
+            raise RecipeError(f"{place / name} is missing, expected {expected(annotations[name])}")
     values = {key: _value(annotations[key], value, place / key) for key, value in table.items()}
     try:
         return schema(**values)
     except (ValueError, TypeError) as error:
-        raise ConfigError(place.message(error)) from error
+        raise RecipeError(place.message(error)) from error
 
 
 def to_table(instance: Any) -> Any:
@@ -162,13 +162,13 @@ def _value(annotation: Any, value: Any, place: Place) -> Any:
         (item,) = get_args(member)
         return [_value(item, each, place / number) for number, each in enumerate(value, start=1)]
     if isinstance(value, str) and "\0" in value:
-        raise ConfigError(f"{place} is {value!r}, expected {expected(annotation)} without the character 0")
+        raise RecipeError(f"{place} is {value!r}, expected {expected(annotation)} without the character 0")
     if isinstance(value, int) and value.bit_length() > 63:
-        raise ConfigError(f"{place} is {value}, expected {expected(annotation)}, of 64 bits")
+        raise RecipeError(f"{place} is {value}, expected {expected(annotation)}, of 64 bits")
     if member is EnvPath and isinstance(value, str):
         return EnvPath(value)
     if not accepts(annotation, value):
-        raise ConfigError(f"{place} is {value!r}, expected {expected(annotation)}{_meant(member, value)}")
+        raise RecipeError(f"{place} is {value!r}, expected {expected(annotation)}{_meant(member, value)}")
     return float(value) if _scalar(member) is float and not isinstance(value, Mapping) else value
 
 
@@ -190,9 +190,9 @@ def _table(schemas: Sequence[Any], value: Any, place: Place) -> Any:
         return from_table(schemas[0], value, place)
     kinds = {kind_of(schema): schema for schema in schemas}
     if not isinstance(value, Mapping):
-        raise ConfigError(f"{place} is {value!r}, expected a table")
+        raise RecipeError(f"{place} is {value!r}, expected a table")
     if "kind" not in value:
-        raise ConfigError(f"{place / 'kind'} is missing, expected one of {', '.join(map(repr, kinds))}")
+        raise RecipeError(f"{place / 'kind'} is missing, expected one of {', '.join(map(repr, kinds))}")
     _value(Literal[tuple(kinds)], value["kind"], place / "kind")
     return from_table(kinds[value["kind"]], value, place)
 

@@ -16,7 +16,7 @@ from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.base import LOSS_PARTS, LOSSES
 from rnnlab.models.parts.combinations import check_combinations
 from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, with_keys
-from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalConfig, TrainingConfig
+from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalTable, TrainingTable
 from rnnlab.training import Solver
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.protocols import Model
@@ -41,16 +41,16 @@ class LossWeights(Table):
 
 
 @derived_from(Solver, without=(*NOT_IN_RECIPES, *_OF_ALL_STAGES), unset=True)
-class StageConfig(Table):
+class StageTable(Table):
     """The keys of a stage. A key of [training] that is left out has the value of [training].
 
     So does a key of ``optim_config`` that is left out, unless the stage has another ``update_rule``.
     """
 
-    ELSEWHERE: ClassVar = TrainingConfig.ELSEWHERE
+    ELSEWHERE: ClassVar = TrainingTable.ELSEWHERE
 
     losses: LossWeights = field(default_factory=LossWeights)
-    self_critical: SelfCriticalConfig | None = None  # train for CIDEr-D of sampled captions
+    self_critical: SelfCriticalTable | None = None  # train for CIDEr-D of sampled captions
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,19 @@ class Stage:
     ----------
     number, count : int
         It is the ``number``-th of ``count``.
-    training : TrainingConfig
+    training : TrainingTable
     losses : dict of str to float
         Weights to set on the model.
-    self_critical : SelfCriticalConfig or None
+    self_critical : SelfCriticalTable or None
         The options of self-critical training, if the stage trains for a reward. Losses of the model that the
         stage does not set are then 0.
     """
 
     number: int
     count: int
-    training: TrainingConfig
+    training: TrainingTable
     losses: dict[str, float]
-    self_critical: SelfCriticalConfig | None = None
+    self_critical: SelfCriticalTable | None = None
 
     @property
     def is_last(self) -> bool:
@@ -112,7 +112,7 @@ class Stage:
         return f"Stage {self.number} of {self.count}: {said}{weights}."
 
 
-def has_own(table: StageConfig, key: str, training: TrainingConfig) -> bool:
+def has_own(table: StageTable, key: str, training: TrainingTable) -> bool:
     """Whether a stage has its own value of a key of [training] or of its ``optim_config``."""
     name, _, option = key.partition(".")
     given = _given(table)
@@ -121,7 +121,7 @@ def has_own(table: StageConfig, key: str, training: TrainingConfig) -> bool:
     return name in given and (not option or option in (given[name] or {}))
 
 
-def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[Stage]:
+def stages_of(training: TrainingTable, tables: Sequence[StageTable]) -> list[Stage]:
     """The stages that the tables describe; one stage of the whole [training] if there are no tables.
 
     Raises
@@ -152,7 +152,7 @@ def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[S
     return stages
 
 
-def _check_self_critical(table: StageConfig, training: TrainingConfig) -> None:
+def _check_self_critical(table: StageTable, training: TrainingTable) -> None:
     """Raise ValueError if keys of a stage contradict its self-critical training."""
     if table.self_critical is None:
         return

@@ -65,7 +65,7 @@ class _ModelTable(Table):
 
 
 @derived_from(CaptioningRNN, without=("word_to_idx", "input_dim", "global_dim", "rng", "device"))
-class ModelConfig(_ModelTable):
+class CaptioningModelTable(_ModelTable):
     """Keyword arguments of :class:`rnnlab.models.CaptioningRNN`, and initial word vectors.
 
     Attributes
@@ -80,7 +80,7 @@ class ModelConfig(_ModelTable):
 
 
 @derived_from(Seq2Seq, without=("source_word_to_idx", "word_to_idx", "rng", "device"))
-class Seq2SeqConfig(_ModelTable):
+class TranslationModelTable(_ModelTable):
     """Keyword arguments of :class:`rnnlab.models.Seq2Seq`, and initial word vectors.
 
     Attributes
@@ -98,7 +98,7 @@ class Seq2SeqConfig(_ModelTable):
 
 
 @derived_from(SequenceClassifier, without=("num_classes", "input_dim", "rng", "device"))
-class ClassifierConfig(_ModelTable):
+class ClassificationModelTable(_ModelTable):
     """Keyword arguments of :class:`rnnlab.models.SequenceClassifier`."""
 
 
@@ -121,7 +121,7 @@ NOT_IN_RECIPES = (
 
 
 @derived_from(Solver, without=NOT_IN_RECIPES)
-class TrainingConfig(Table):
+class TrainingTable(Table):
     """Keyword arguments of :class:`rnnlab.training.Solver`, and the initial parameters.
 
     Attributes
@@ -163,7 +163,7 @@ class TrainingConfig(Table):
 
 
 @derived_from(SelfCritical, without=("reward",))
-class SelfCriticalConfig(Table):
+class SelfCriticalTable(Table):
     """Keyword arguments of :class:`rnnlab.training.SelfCritical`; the reward is CIDEr-D."""
 
     def __post_init__(self) -> None:
@@ -177,7 +177,7 @@ _OWN: Registry[Callback] = Registry("callbacks.own", Callback, {})
 
 
 @dataclass(frozen=True)
-class CallbacksConfig:
+class CallbacksTable:
     """The records that a run writes to its directory while it trains, and your own callbacks.
 
     Attributes
@@ -250,7 +250,7 @@ SEARCH_KEYS = {
 
 
 @dataclass(frozen=True)
-class DecodingConfig:
+class DecodingTable:
     """How sentences are searched for.
 
     Attributes
@@ -327,7 +327,7 @@ class DecodingConfig:
         return replace(self, **({key: defaults[key] for key in idle} | changes))
 
 
-def _defaults(table: DecodingConfig) -> dict[str, Any]:
+def _defaults(table: DecodingTable) -> dict[str, Any]:
     return {each.name: each.default for each in fields(table)}
 
 
@@ -347,7 +347,7 @@ def _without_effect(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class EvaluationConfig:
+class CaptioningEvaluationTable:
     """Which captions are scored, and how.
 
     Attributes
@@ -372,7 +372,7 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True)
-class TranslationEvaluationConfig:
+class TranslationEvaluationTable:
     """Which translations are scored, and how. Perplexity is always computed.
 
     Attributes
@@ -394,7 +394,7 @@ class TranslationEvaluationConfig:
 
 
 @dataclass(frozen=True)
-class ClassificationEvaluationConfig:
+class ClassificationEvaluationTable:
     """Which sequences are classified, and compared with their labels.
 
     Attributes
@@ -407,3 +407,6 @@ class ClassificationEvaluationConfig:
 
     split: Literal["train", "val", "test"] = "test"
     max_images: Count | None = None
+
+
+EvaluationTable = CaptioningEvaluationTable | TranslationEvaluationTable | ClassificationEvaluationTable

@@ -11,9 +11,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from rnnlab.recipes.derived import help_of
 from rnnlab.recipes.recipe import RECIPES, Recipe, kinds_of
-from rnnlab.recipes.schema import ConfigError, expected, kind_of, suggestion
-from rnnlab.recipes.stages import OF_STAGES, LossWeights, StageConfig
-from rnnlab.recipes.tables import SelfCriticalConfig
+from rnnlab.recipes.schema import RecipeError, expected, kind_of, suggestion
+from rnnlab.recipes.stages import OF_STAGES, LossWeights, StageTable
+from rnnlab.recipes.tables import SelfCriticalTable
 
 _WIDTH = 100
 
@@ -34,13 +34,13 @@ def template(kind: str) -> str:
 
     Raises
     ------
-    ConfigError
+    RecipeError
         If there is no such kind.
     """
     for recipe in RECIPES:
         if kind in kinds_of(recipe):
             return "\n".join([*_tables(recipe, kind), "", *_stage(recipe)]) + "\n"
-    raise ConfigError(f"kind is {kind!r}; {suggestion(kind, kinds())}")
+    raise RecipeError(f"kind is {kind!r}; {suggestion(kind, kinds())}")
 
 
 def _tables(recipe: type[Recipe], kind: str) -> Iterator[str]:
@@ -60,11 +60,11 @@ def _tables(recipe: type[Recipe], kind: str) -> Iterator[str]:
 def _stage(recipe: type[Recipe]) -> Iterator[str]:
     """The keys of a stage, as comments: a recipe need not have stages."""
     model = {each.name for each in dataclasses.fields(get_type_hints(recipe)["model"])}
-    stage = [each.name for each in dataclasses.fields(StageConfig) if each.name not in recipe.REFUSED]
+    stage = [each.name for each in dataclasses.fields(StageTable) if each.name not in recipe.REFUSED]
     shared = [name for name in stage if name not in OF_STAGES]
     others = [f"losses.{each.name}" for each in dataclasses.fields(LossWeights) if each.name in model]
     if "self_critical" in stage:
-        others += [f"self_critical.{each.name}" for each in dataclasses.fields(SelfCriticalConfig)]
+        others += [f"self_critical.{each.name}" for each in dataclasses.fields(SelfCriticalTable)]
     yield from textwrap.wrap(
         "Tables [[stage]], if there are any, train one after another. A key of [training] may be in a stage "
         f"instead: {', '.join(shared)}. A stage may also have {', '.join(others)}.",

@@ -12,7 +12,7 @@ from typing import Any
 
 from rnnlab.limits import RECIPE_BYTES, RECIPE_DEPTH, RECIPE_LINE
 from rnnlab.reading import PathLike, read_limited
-from rnnlab.recipes.schema import ConfigError
+from rnnlab.recipes.schema import RecipeError
 
 
 def read_toml(path: PathLike) -> dict[str, Any]:
@@ -24,16 +24,16 @@ def read_toml(path: PathLike) -> dict[str, Any]:
         If the file is missing, is not a regular file, or cannot be read.
     ValueError
         If it is larger than the limit.
-    ConfigError
+    RecipeError
         If it is not TOML, or as :func:`parse_toml`. The message names the file.
     """
     content = read_limited(path, RECIPE_BYTES, "a recipe")
     try:
         return parse_toml(content.decode("utf-8-sig"), str(path))
-    except ConfigError:
+    except RecipeError:
         raise
     except ValueError as error:
-        raise ConfigError(f"{path}: not a TOML file: {error}") from error
+        raise RecipeError(f"{path}: not a TOML file: {error}") from error
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
@@ -41,14 +41,14 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
     Raises
     ------
-    ConfigError
+    RecipeError
         If a line is longer than the limit, or tables are nested deeper than Python can follow.
     ValueError
         If it is not TOML.
     """
     for line in text.split("\n"):
         if len(line) > RECIPE_LINE:
-            raise ConfigError(
+            raise RecipeError(
                 f"{source}: found a line of {len(line):,} characters, {line[:40]!r} and so on, "
                 f"expected at most {RECIPE_LINE:,}"
             )
@@ -59,7 +59,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def check_depth(tables: Any, source: str) -> None:
-    """Raise ConfigError if tables and arrays are nested deeper than the limit."""
+    """Raise RecipeError if tables and arrays are nested deeper than the limit."""
     level = [tables]
     for _ in range(RECIPE_DEPTH):
         inner = [each.values() if isinstance(each, Mapping) else each for each in level]
@@ -68,5 +68,5 @@ def check_depth(tables: Any, source: str) -> None:
         raise _too_deep(source)
 
 
-def _too_deep(source: str) -> ConfigError:
-    return ConfigError(f"{source}: found tables or arrays nested deeper than {RECIPE_DEPTH}, expected fewer")
+def _too_deep(source: str) -> RecipeError:
+    return RecipeError(f"{source}: found tables or arrays nested deeper than {RECIPE_DEPTH}, expected fewer")

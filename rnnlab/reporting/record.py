@@ -18,7 +18,7 @@ import numpy as np
 
 from rnnlab.errors import InputError
 from rnnlab.reading import load_json, text_lines
-from rnnlab.recipes.recipe import ConfigError, recipe_from_dict
+from rnnlab.recipes.recipe import RecipeError, recipe_from_dict
 from rnnlab.tasks import task_of
 from rnnlab.training import load_checkpoint
 from rnnlab.training.checkpoint import CheckpointError
@@ -130,7 +130,7 @@ class Record:
             return "unknown"
         try:
             return task_of(recipe_from_dict(self.recipe, to_train=False)).makes
-        except ConfigError:
+        except RecipeError:
             return "unknown"
 
     @property

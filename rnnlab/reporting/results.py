@@ -8,7 +8,7 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.metrics import JavaError
-from rnnlab.recipes.recipe import Config, DecodingConfig, TranslationConfig
+from rnnlab.recipes.recipe import CaptioningRecipe, DecodingTable, TranslationRecipe
 from rnnlab.reporting.record import Record
 from rnnlab.runs import Run
 from rnnlab.tasks import task_of
@@ -75,29 +75,29 @@ def results_of(
         run = runs.load_run(record.directory, device=device)
     except _LEFT_OUT as error:
         return Results(None, "", None, [f"neither scores nor examples: {error}"])
-    config: Any = run.config
-    split = split or ("val" if "val" in run.data.splits else config.evaluation.split)
+    recipe: Any = run.recipe
+    split = split or ("val" if "val" in run.data.splits else recipe.evaluation.split)
     if split not in run.data.splits:
         splits = ", ".join(run.data.splits)
         note = f"neither scores nor examples: no split {split!r}, only {splits}"
         return Results(None, "", None, [note], lacks_split=True)
-    evaluation, options = config.evaluation, {}
+    evaluation, options = recipe.evaluation, {}
     if first is not None:
-        limit = "max_sentences" if isinstance(config, TranslationConfig) else "max_images"
+        limit = "max_sentences" if isinstance(recipe, TranslationRecipe) else "max_images"
         evaluation = replace(evaluation, **{limit: first})
-    wanted = [metric for metric in metrics or () if metric in task_of(config).metrics]
+    wanted = [metric for metric in metrics or () if metric in task_of(recipe).metrics]
     if wanted:
         evaluation = replace(evaluation, metrics=wanted)
-    elif metrics and task_of(config).metrics:
+    elif metrics and task_of(recipe).metrics:
         return Results(run, split, None, [f"no scores: {', '.join(metrics)} cannot score {record.task}"])
-    if task_of(config).writes_sentences:
-        options["decoding"] = best_only(config.decoding)
+    if task_of(recipe).writes_sentences:
+        options["decoding"] = best_only(recipe.decoding)
     notes = []
     try:
         try:
             found = runs.evaluate(run, split, evaluation=evaluation, **options)
         except JavaError as error:
-            if not isinstance(config, Config):
+            if not isinstance(recipe, CaptioningRecipe):
                 raise
             notes.append(f"the simple tokenizer instead of the recipe's: {error}")
             evaluation = replace(evaluation, tokenizer="simple")
@@ -107,7 +107,7 @@ def results_of(
     return Results(run, split, found, [*notes, *found.notes()])
 
 
-def best_only(decoding: DecodingConfig) -> DecodingConfig:
+def best_only(decoding: DecodingTable) -> DecodingTable:
     """The search for only the best sentence of each source."""
     return replace(decoding, n_best=1)
 

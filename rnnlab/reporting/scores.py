@@ -22,7 +22,7 @@ def scores_table(evaluation: Evaluation, run: Run | None = None) -> str:
     if run is not None and run.members:
         averaged = run.model.average.replace("_", "-")
         lines.append(f"note: an ensemble of {len(run.members)} runs, the mean of their {averaged}")
-    if isinstance(evaluation, classification.Evaluation):
+    if isinstance(evaluation, classification.ClassificationEvaluation):
         lines += ["", confusion_text(evaluation.confusion)]
     return "\n".join(lines)
 

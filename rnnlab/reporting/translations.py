@@ -12,7 +12,7 @@ from rnnlab.errors import InputError
 from rnnlab.files import atomic_write
 from rnnlab.reporting.json_file import write_json
 from rnnlab.runs import Run
-from rnnlab.tasks.translation import Evaluation, Translation
+from rnnlab.tasks.translation import Translation, TranslationEvaluation
 from rnnlab.types import Array
 
 _LONGEST = 300  # maximum characters of a printed source, translation or reference
@@ -72,7 +72,7 @@ def write_translations(
     write_json(path, run, {"sentences": sentences})
 
 
-def with_references(evaluated: Evaluation, count: int) -> str:
+def with_references(evaluated: TranslationEvaluation, count: int) -> str:
     """The first ``count`` sources, each with its translation, if it has one, and its first reference.
 
     Long texts, such as code, are cut.
@@ -116,7 +116,9 @@ def aligned_words(source: Sequence[str], found: Translation) -> Alignment:
     """
     weights = found.hypothesis.alignment
     if weights is None:
-        raise InputError("aligned_words: the translation has no alignment, expected one with alignments=True")
+        raise InputError(
+            "aligned_words: the translation has no alignment, expected one with return_alignments=True"
+        )
     return Alignment(
         [*found.words, *(["<END>"] if found.hypothesis.finished else [])], [*source, "<END>"], weights
     )

@@ -1,8 +1,8 @@
 """Runs: train a recipe, resume, load, evaluate.
 
->>> from rnnlab.recipes.recipe import load_config
->>> config = load_config("shapes")                                   # doctest: +SKIP
->>> run = train(config, "runs/shapes")                               # doctest: +SKIP
+>>> from rnnlab.recipes import load_recipe
+>>> recipe = load_recipe("shapes")                                   # doctest: +SKIP
+>>> run = train(recipe, "runs/shapes")                               # doctest: +SKIP
 >>> evaluate(run, "test").scores.corpus["BLEU-4"]                    # doctest: +SKIP
 """
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.recipes.recipe import (
-    ClassificationEvaluationConfig,
-    DecodingConfig,
-    EvaluationConfig,
-    TranslationEvaluationConfig,
-)
+from rnnlab.recipes.recipe import DecodingTable, EvaluationTable
 from rnnlab.runs.loading import Run
 from rnnlab.tasks import task_of
 from rnnlab.tasks.discrepancy import Discrepancy
@@ -22,8 +17,8 @@ def evaluate(
     run: Run,
     split: str | None = None,
     *,
-    decoding: DecodingConfig | None = None,
-    evaluation: EvaluationConfig | TranslationEvaluationConfig | ClassificationEvaluationConfig | None = None,
+    decoding: DecodingTable | None = None,
+    evaluation: EvaluationTable | None = None,
     communicator: Any = None,
     **options: Any,
 ) -> Any:
@@ -34,10 +29,10 @@ def evaluate(
     run : Run
     split : str, optional
         The recipe's ``evaluation.split`` by default.
-    decoding : DecodingConfig, optional
+    decoding : DecodingTable, optional
         Instead of the recipe's, for models that generate sentences.
-    evaluation : EvaluationConfig, TranslationEvaluationConfig or ClassificationEvaluationConfig, optional
-        Instead of the recipe's.
+    evaluation : EvaluationTable, optional
+        Instead of the recipe's: the table of the run's task.
     communicator : mpi4py.MPI.Comm, optional
         The processes that share the work, as in :class:`~rnnlab.training.Solver`. All of them return the
         same.
@@ -61,25 +56,25 @@ def evaluate(
     ValueError
         If the run has no data, or ``decoding`` is given for a classifier.
     """
-    config: Any = _with_data("evaluate", run).config
-    task = task_of(config)
-    changed = "run.config.decoding.changed(...)", "dataclasses.replace(run.config.evaluation, ...)"
+    recipe: Any = _with_data("evaluate", run).recipe
+    task = task_of(recipe)
+    changed = "run.recipe.decoding.changed(...)", "dataclasses.replace(run.recipe.evaluation, ...)"
     for name, given, kind, example in (
-        ("decoding", decoding, DecodingConfig, changed[0]),
-        ("evaluation", evaluation, type(config.evaluation), changed[1]),
+        ("decoding", decoding, DecodingTable, changed[0]),
+        ("evaluation", evaluation, type(recipe.evaluation), changed[1]),
     ):
         if given is not None and not isinstance(given, kind):
             raise InputTypeError(
                 f"evaluate: {name} is {given!r}, expected a {kind.__name__}, such as {example}"
             )
-    evaluation = evaluation or config.evaluation
+    evaluation = evaluation or recipe.evaluation
     options["communicator"] = communicator_of(communicator)
     if task.writes_sentences:
-        options["decoding"] = decoding or config.decoding
+        options["decoding"] = decoding or recipe.decoding
     elif decoding is not None:
         raise InputError(f"evaluate: decoding is given, but a model that {task.does} does not search")
     split = split or evaluation.split
-    return task.evaluate(config, run.data, run.model, split, evaluation=evaluation, **options)
+    return task.evaluate(recipe, run.data, run.model, split, evaluation=evaluation, **options)
 
 
 def discrepancy(
@@ -111,14 +106,14 @@ def discrepancy(
         If the run has no data, the model does not generate sentences, the runs form an ensemble, or the split
         is empty.
     """
-    config: Any = _with_data("discrepancy", run).config
-    task = task_of(config)
+    recipe: Any = _with_data("discrepancy", run).recipe
+    task = task_of(recipe)
     if not task.writes_sentences:
         raise InputError(f"{run.directory} has a model that {task.does}, expected one that writes sentences")
     if run.members:
         raise InputError(f"discrepancy: run is an ensemble of {len(run.members)} runs, expected one run")
-    split, ranks = split or config.evaluation.split, communicator_of(communicator)
-    return measure_discrepancy(config, run.data, run.model, split, first=first, communicator=ranks)
+    split, ranks = split or recipe.evaluation.split, communicator_of(communicator)
+    return measure_discrepancy(recipe, run.data, run.model, split, first=first, communicator=ranks)
 
 
 def _with_data(function: str, run: Run) -> Run:

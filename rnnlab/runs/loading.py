@@ -30,7 +30,7 @@ class Run:
     Attributes
     ----------
     directory : Path
-    config : Config, TranslationConfig or ClassificationConfig
+    recipe : CaptioningRecipe, TranslationRecipe or ClassificationRecipe
         The recipe.
     data : CaptionData, ParallelData, PixelData or None
         None if not opened.
@@ -48,7 +48,7 @@ class Run:
     """
 
     directory: Path
-    config: Recipe
+    recipe: Recipe
     data: Any
     model: Any
     interrupted: bool = False
@@ -90,16 +90,16 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
         print(
             f"{path} has no best.h5, the checkpoint of its best epoch {best}: {file} is read", file=sys.stderr
         )
-    config = config_of(file, checkpoint, to_train=False)
+    recipe = saved_recipe(file, checkpoint, to_train=False)
     model = load_model(file).to(device)
     data = None
     if with_data:
-        data = open_data_of_run(config)
+        data = open_data_of_run(recipe)
         check_data(file, checkpoint, data)
-    return Run(path, config, data, model, inputs=task_of(config).inputs(config, checkpoint))
+    return Run(path, recipe, data, model, inputs=task_of(recipe).inputs(recipe, checkpoint))
 
 
-def open_data_of_run(config: Recipe) -> Any:
+def open_data_of_run(recipe: Recipe) -> Any:
     """The data of a run. Built-in data are not generated, because a checkpoint may name any folder.
 
     Raises
@@ -107,7 +107,7 @@ def open_data_of_run(config: Recipe) -> Any:
     FileNotFoundError
         If they are the built-in data, and their folder does not exist.
     """
-    folder = config.data.directory if isinstance(config.data, ShapesTable) else None
+    folder = recipe.data.directory if isinstance(recipe.data, ShapesTable) else None
     if folder is not None and not Path(folder).exists():
         name = os.fspath(folder)
         how = f"rnnlab data info shapes --set {shlex.quote(f'data.directory={name}')} makes them"
@@ -117,7 +117,7 @@ def open_data_of_run(config: Recipe) -> Any:
                 f"was trained; if the data were deleted, {how}"
             )
         raise FileNotFoundError(f"{name}: found no such folder, expected the built-in data of the run; {how}")
-    return open_data(config.data)
+    return open_data(recipe.data)
 
 
 def open_data(table: Any) -> CaptionData | ParallelData | PixelData:
@@ -125,12 +125,12 @@ def open_data(table: Any) -> CaptionData | ParallelData | PixelData:
     return task_of_data(table).open_data(table)
 
 
-def new_model(config: Recipe, data: Any) -> CaptioningRNN | Seq2Seq | SequenceClassifier:
+def new_model(recipe: Recipe, data: Any) -> CaptioningRNN | Seq2Seq | SequenceClassifier:
     """A model as the recipe describes it, with parameters drawn from the recipe's seed."""
-    return task_of(config).new_model(config, data)
+    return task_of(recipe).new_model(recipe, data)
 
 
-def config_of(
+def saved_recipe(
     path: Path, checkpoint: Checkpoint, overrides: Sequence[str] = (), *, to_train: bool = True
 ) -> Recipe:
     """The recipe in a checkpoint, with overrides.

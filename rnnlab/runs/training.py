@@ -13,7 +13,7 @@ from rnnlab.ops import ops_on
 from rnnlab.recipes.recipe import RECIPES, Recipe
 from rnnlab.recipes.resuming import changes_within_a_run, check_changeable
 from rnnlab.recipes.stages import Stage, check_stages
-from rnnlab.runs.loading import Run, config_of, new_model, open_data, open_data_of_run
+from rnnlab.runs.loading import Run, new_model, open_data, open_data_of_run, saved_recipe
 from rnnlab.tasks import task_of
 from rnnlab.training import Callback, Solver, load_checkpoint, warm_start
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
@@ -24,7 +24,7 @@ from rnnlab.training.step_graphs import obstacle_of_place
 
 
 def train(
-    config: Recipe,
+    recipe: Recipe,
     directory: str | os.PathLike[str],
     *,
     progress: bool = True,
@@ -40,7 +40,7 @@ def train(
 
     Parameters
     ----------
-    config : Config, TranslationConfig or ClassificationConfig
+    recipe : CaptioningRecipe, TranslationRecipe or ClassificationRecipe
     directory : path
         Must not hold a run.
     progress : bool
@@ -79,20 +79,20 @@ def train(
         If the model does not fit the data or the recipe's word vectors, or a stage does not fit the model.
         All stages are checked before the first is trained.
     """
-    if not isinstance(config, RECIPES):
-        raise InputTypeError(f"train: config is {config!r}, expected a recipe, as load_config returns")
-    path, stages = Path(directory), config.stages()
+    if not isinstance(recipe, RECIPES):
+        raise InputTypeError(f"train: recipe is {recipe!r}, expected a recipe, as load_recipe returns")
+    path, stages = Path(directory), recipe.stages()
     if holds_run(path):
         raise FileExistsError(f"{path} already holds a run: resume it, or choose another directory")
     start = stages[0].training.warm_start
     checkpoint = None if start is None else _start_of(Path(start))
     arguments = _solver_arguments(progress, device, graphs, communicator)
-    config.callbacks.callbacks()  # an extra that is missing is an error before the data are read
-    data = open_data(config.data)
-    task_of(config).check_scorable(config, data)
-    if config.stage:
-        check_stages(stages, new_model(config, data), task_of(config).training_data(config, data))
-    run = Run(path, config, data, None)
+    recipe.callbacks.callbacks()  # an extra that is missing is an error before the data are read
+    data = open_data(recipe.data)
+    task_of(recipe).check_scorable(recipe, data)
+    if recipe.stage:
+        check_stages(stages, new_model(recipe, data), task_of(recipe).training_data(recipe, data))
+    run = Run(path, recipe, data, None)
     with rank_0_prints(arguments["communicator"]):
         return _train_stages(run, stages, checkpoint, arguments, callbacks, {})
 
@@ -127,7 +127,7 @@ def resume(
     callbacks : sequence of Callback
         As in :func:`train`.
     overrides : sequence of str
-        Changes of the recipe as in :func:`~rnnlab.recipes.recipe.load_config`, such as
+        Changes of the recipe as in :func:`~rnnlab.recipes.load_recipe`, such as
         ``"training.optim_config.learning_rate=1e-4"``. They are saved with the run.
     communicator : mpi4py.MPI.Comm, optional
         As in :func:`train`; the number of processes need not be the previous one.
@@ -153,23 +153,23 @@ def resume(
     last = under_way / "last.h5"
     check_last(last)
     checkpoint = or_previous(last, load_checkpoint)
-    config = config_of(last, checkpoint, overrides)
+    recipe = saved_recipe(last, checkpoint, overrides)
     if num_epochs is not None:
-        config = with_epochs(config, num_epochs, overrides)
-    stages = config.stages()
+        recipe = with_epochs(recipe, num_epochs, overrides)
+    stages = recipe.stages()
     _check_is_whole(path, len(stages))
     directories = [stage.directory(path) for stage in stages]
     if under_way not in directories:
         raise InputError(f"{under_way} is a separate run, not a stage of one in {path}: resume {under_way}")
     left = stages[directories.index(under_way) :]
-    changes = changes_within_a_run(overrides, config, left[0])
+    changes = changes_within_a_run(overrides, recipe, left[0])
     if num_epochs is not None and left[0].is_last:
         changes["num_epochs"] = num_epochs
     if graphs is None:
         graphs = checkpoint.solver.get("options", {}).get("graphs")
     arguments = _solver_arguments(progress, device, graphs, communicator)
-    config.callbacks.callbacks()
-    run = Run(path, config, open_data_of_run(config), None)
+    recipe.callbacks.callbacks()
+    run = Run(path, recipe, open_data_of_run(recipe), None)
     with rank_0_prints(arguments["communicator"]):
         return _train_stages(run, left, None, arguments, callbacks, changes)
 
@@ -203,22 +203,22 @@ def _train_stages(
 
     ``arguments`` are those of every solver, ``changes`` those of the solver of the stage that resumes.
     """
-    config, data, model = run.config, run.data, None
+    recipe, data, model = run.recipe, run.data, None
     common: dict[str, Any] = {
-        "evaluate": task_of(config).epoch_scores(config, data, arguments["communicator"]),
-        "config": config.to_dict(),
+        "evaluate": task_of(recipe).epoch_scores(recipe, data, arguments["communicator"]),
+        "config": recipe.to_dict(),
         **arguments,
     }
     for stage in stages:
-        directory, model = stage.directory(run.directory), new_model(config, data)
+        directory, model = stage.directory(run.directory), new_model(recipe, data)
         stage.prepare(model)
-        if config.stage:
+        if recipe.stage:
             print(stage.describe(model))
-        trained, objective = task_of(config).training_data(config, data), None
+        trained, objective = task_of(recipe).training_data(recipe, data), None
         if stage.self_critical is not None:
-            trained, objective = task_of(config).self_critical(data, stage.self_critical)
+            trained, objective = task_of(recipe).self_critical(data, stage.self_critical)
         common["objective"] = objective
-        common["callbacks"] = [*config.callbacks.callbacks(), *callbacks]
+        common["callbacks"] = [*recipe.callbacks.callbacks(), *callbacks]
         if (directory / "last.h5").exists():
             solver = Solver.resume(directory, model, trained, **common, **changes)
             if stage.is_last and solver.finished and changes.keys() - {"num_epochs"}:
@@ -230,7 +230,7 @@ def _train_stages(
                 print(f"From iteration {solver.iteration + 1} on, matmul is {solver.options.matmul}.")
         else:
             if start is None:
-                for coverage in task_of(config).load_word_vectors(config, model):
+                for coverage in task_of(recipe).load_word_vectors(recipe, model):
                     print(coverage)
             solver = Solver(model, trained, **stage.options(), run_dir=directory, **common)
             if start is not None:
@@ -243,21 +243,21 @@ def _train_stages(
             print(note)
         start = checkpoint_of(directory)
         if solver.interrupted or (solver.stop_requested and not stage.is_last):
-            run = replace(run, model=model, inputs=_inputs(config, start))
+            run = replace(run, model=model, inputs=_inputs(recipe, start))
             return replace(run, interrupted=True, stop_reason=solver.stop_reason, signal=solver.signal)
-    return replace(run, model=model, inputs=None if start is None else _inputs(config, start))
+    return replace(run, model=model, inputs=None if start is None else _inputs(recipe, start))
 
 
-def _inputs(config: Recipe, checkpoint: Path) -> Any:
-    return task_of(config).inputs(config, load_or_name_another(checkpoint))
+def _inputs(recipe: Recipe, checkpoint: Path) -> Any:
+    return task_of(recipe).inputs(recipe, load_or_name_another(checkpoint))
 
 
-def with_epochs(config: Recipe, num_epochs: int, overrides: Sequence[str] = ()) -> Recipe:
+def with_epochs(recipe: Recipe, num_epochs: int, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe with this total number of epochs; with stages, that of the last stage.
 
     Parameters
     ----------
-    config : Config, TranslationConfig or ClassificationConfig
+    recipe : CaptioningRecipe, TranslationRecipe or ClassificationRecipe
     num_epochs : int
     overrides : sequence of str
         The overrides with which the recipe was read.
@@ -267,14 +267,14 @@ def with_epochs(config: Recipe, num_epochs: int, overrides: Sequence[str] = ()) 
     ValueError
         If an override sets the same number.
     """
-    key = f"stage.{len(config.stage)}.num_epochs" if config.stage else "training.num_epochs"
+    key = f"stage.{len(recipe.stage)}.num_epochs" if recipe.stage else "training.num_epochs"
     for override in overrides:
         if override.partition("=")[0].strip() == key:
             raise InputError(f"num_epochs (--epochs) is {num_epochs}, and --set {override}: expected one")
-    if config.stage:
-        *stages, last = config.stage
-        return replace(config, stage=[*stages, last.with_changes(num_epochs=num_epochs)])
-    return replace(config, training=config.training.with_changes(num_epochs=num_epochs))
+    if recipe.stage:
+        *stages, last = recipe.stage
+        return replace(recipe, stage=[*stages, last.with_changes(num_epochs=num_epochs)])
+    return replace(recipe, training=recipe.training.with_changes(num_epochs=num_epochs))
 
 
 def _start_of(path: Path) -> Path:

@@ -10,7 +10,7 @@ from rnnlab.decoding.search import attends
 from rnnlab.errors import InputError
 from rnnlab.ops import ops_on
 from rnnlab.ops.precision import products_in, products_precision
-from rnnlab.recipes.recipe import DecodingConfig
+from rnnlab.recipes.recipe import DecodingTable
 from rnnlab.runs import Run
 
 Found = TypeVar("Found")
@@ -27,7 +27,7 @@ class Answerer:
     ----------
     run : Run
         One run, or an ensemble.
-    decoding : DecodingConfig
+    decoding : DecodingTable
         The options of the beam search. Each answer has its own beam width.
     device : str
         The device of the run's model.
@@ -43,7 +43,7 @@ class Answerer:
         of ``decoding`` if that is wider.
     """
 
-    def __init__(self, run: Run, decoding: DecodingConfig, device: str = "cpu") -> None:
+    def __init__(self, run: Run, decoding: DecodingTable, device: str = "cpu") -> None:
         self.run, self.decoding = run, decoding
         self.attends = attends(run.model)
         groups = decoding.num_groups
@@ -53,7 +53,7 @@ class Answerer:
         # cores.
         self._thread = ThreadPoolExecutor(1, "search", ops_on, (device,))
 
-    def search(self, act: Callable[[DecodingConfig], Found], beam_size: int) -> Found:
+    def search(self, act: Callable[[DecodingTable], Found], beam_size: int) -> Found:
         """The result of ``act`` with beam search of this width, which returns all sentences of the beam.
 
         Raises

@@ -13,7 +13,7 @@ from rnnlab.data.images import named_image
 from rnnlab.data.photograph_inputs import frame_of, unlike_training
 from rnnlab.errors import InputError
 from rnnlab.reading import PathLike
-from rnnlab.recipes.recipe import DecodingConfig
+from rnnlab.recipes.recipe import DecodingTable
 from rnnlab.reporting.captions import attended_words
 from rnnlab.runs import Run
 from rnnlab.serving.answerer import Answerer
@@ -47,7 +47,7 @@ class PhotographCaptioner(Answerer):
         As :meth:`rnnlab.data.caption_inputs.CaptionInputs.open_encoders`.
     """
 
-    def __init__(self, run: Run, decoding: DecodingConfig, device: str = "cpu") -> None:
+    def __init__(self, run: Run, decoding: DecodingTable, device: str = "cpu") -> None:
         super().__init__(run, decoding, device)
         self._encode = run.inputs.open_encoders()
 
@@ -77,7 +77,7 @@ class PictureCaptioner(Answerer):
         one.
     """
 
-    def __init__(self, run: Run, decoding: DecodingConfig, device: str = "cpu") -> None:
+    def __init__(self, run: Run, decoding: DecodingTable, device: str = "cpu") -> None:
         super().__init__(run, decoding, device)
         names = {split: run.data.split(split).names for split in run.data.splits}
         held_out = {split: each for split, each in names.items() if split != "train" and each}
@@ -112,7 +112,7 @@ def _captioned(
     """The captions for the features of one image. ``picture`` returns the part that the model attends to."""
     model, inputs = answerer.run.model, answerer.run.inputs
     (found,) = answerer.search(
-        lambda options: decode(model, features, options, alignments=answerer.attends), beam_size
+        lambda options: decode(model, features, options, return_alignments=answerer.attends), beam_size
     )
     captions = [(inputs.vocabulary.decode(each.tokens), each.score) for each in found]
     if not answerer.attends:

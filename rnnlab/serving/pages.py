@@ -125,7 +125,7 @@ def _text_page(translator: Translator) -> gr.Blocks:
     def answer_again(text: str, beam_size: float) -> str:
         return answer(text, beam_size) if text.strip() else ""
 
-    reads_code = isinstance(translator.run.config.data, HabeasTable)
+    reads_code = isinstance(translator.run.recipe.data, HabeasTable)
     with _page("Comments" if reads_code else "Translations", translator) as page, gr.Row():
         with gr.Column(min_width=300):
             text = gr.Textbox(label="Code" if reads_code else "Text", lines=4)

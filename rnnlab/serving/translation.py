@@ -38,7 +38,7 @@ class Translator(Answerer):
         if len(words) > _MOST_WORDS:
             raise InputError(f"the text has {len(words):,} words, expected at most {_MOST_WORDS:,}")
         (found,) = self.search(
-            lambda options: translate(model, [words], options, alignments=self.attends), beam_size
+            lambda options: translate(model, [words], options, return_alignments=self.attends), beam_size
         )
         return Translated(
             [(inputs.detokenize(each.words), each.hypothesis.score) for each in found],

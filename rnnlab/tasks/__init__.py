@@ -10,26 +10,26 @@ from typing import Any
 
 from rnnlab.errors import InputTypeError
 from rnnlab.recipes.recipe import Recipe
-from rnnlab.tasks.captioning import Captioning
-from rnnlab.tasks.classification import Classification
+from rnnlab.tasks.captioning import CaptioningTask
+from rnnlab.tasks.classification import ClassificationTask
 from rnnlab.tasks.task import Task
 from rnnlab.tasks.translation import TranslationTask
 
-TASKS: tuple[Task, ...] = (Captioning(), TranslationTask(), Classification())
+TASKS: tuple[Task, ...] = (CaptioningTask(), TranslationTask(), ClassificationTask())
 
 
-def task_of(config: Recipe) -> Task:
+def task_of(recipe: Recipe) -> Task:
     """The task of a recipe.
 
     Raises
     ------
     TypeError
-        If ``config`` is not a recipe.
+        If ``recipe`` is not a recipe.
     """
     for task in TASKS:
-        if isinstance(config, task.recipe):
+        if isinstance(recipe, task.recipe_type):
             return task
-    raise InputTypeError(f"config is a {type(config).__name__}, expected a recipe, as load_config returns")
+    raise InputTypeError(f"recipe is a {type(recipe).__name__}, expected a recipe, as load_recipe returns")
 
 
 def task_of_data(table: Any) -> Task:
@@ -44,7 +44,7 @@ def task_of_data(table: Any) -> Task:
         if type(table) in task.openers:
             return task
     raise InputTypeError(
-        f"table is a {type(table).__name__}, expected the table [data] of a recipe: config.data"
+        f"table is a {type(table).__name__}, expected the table [data] of a recipe: recipe.data"
     )
 
 

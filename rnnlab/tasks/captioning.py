@@ -38,8 +38,8 @@ from rnnlab.metrics import (
 )
 from rnnlab.models import CaptioningRNN
 from rnnlab.recipes.data import CocoTable, CourseTable, KarpathyTable, ShapesTable
-from rnnlab.recipes.recipe import Config
-from rnnlab.recipes.tables import DecodingConfig, EvaluationConfig, SelfCriticalConfig
+from rnnlab.recipes.recipe import CaptioningRecipe
+from rnnlab.recipes.tables import CaptioningEvaluationTable, DecodingTable, SelfCriticalTable
 from rnnlab.tasks.ensembles import Combined, Member, check_same_words
 from rnnlab.tasks.rewards import cider_d_reward
 from rnnlab.tasks.search import decode
@@ -55,7 +55,7 @@ TOKENIZER_NOTES = {
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class CaptioningEvaluation:
     """The captions of a split and their scores.
 
     Attributes
@@ -156,10 +156,10 @@ def _options(table: Any) -> dict[str, Any]:
     return {key: value for key, value in asdict(table).items() if key not in ("kind", "captions_per_image")}
 
 
-class Captioning(Task):
-    """The task of :class:`rnnlab.recipes.recipe.Config`."""
+class CaptioningTask(Task):
+    """The task of :class:`rnnlab.recipes.CaptioningRecipe`."""
 
-    recipe, does, makes, command = Config, "captions", "captions", "caption"
+    recipe_type, does, makes, command = CaptioningRecipe, "captions", "captions", "caption"
     metrics = tuple(METRICS)
     openers: ClassVar = {
         ShapesTable: _open_shapes,
@@ -168,33 +168,33 @@ class Captioning(Task):
         CocoTable: _open_coco,
     }
 
-    def new_model(self, config: Config, data: CaptionData) -> CaptioningRNN:
+    def new_model(self, recipe: CaptioningRecipe, data: CaptionData) -> CaptioningRNN:
         """See :meth:`Task.new_model`."""
-        check_features(config, data)
+        check_features(recipe, data)
         return CaptioningRNN(
             data.vocabulary.word_to_idx,
             data.num_features,
-            **config.model.options(),
+            **recipe.model.options(),
             global_dim=data.num_global_features,
-            rng=np.random.default_rng(config.training.seed),
+            rng=np.random.default_rng(recipe.training.seed),
         )
 
-    def training_data(self, config: Config, data: CaptionData) -> CaptionData | CaptionGroups:
+    def training_data(self, recipe: CaptioningRecipe, data: CaptionData) -> CaptionData | CaptionGroups:
         """See :meth:`Task.training_data`: with ``captions_per_image``, images with several captions each."""
-        count = config.data.captions_per_image
+        count = recipe.data.captions_per_image
         return data if count is None else CaptionGroups(data, count)
 
-    def inputs(self, config: Config, checkpoint: Checkpoint) -> CaptionInputs:
+    def inputs(self, recipe: CaptioningRecipe, checkpoint: Checkpoint) -> CaptionInputs:
         """See :meth:`Task.inputs`."""
-        reads_grid = config.model.attention is not None
+        reads_grid = recipe.model.attention is not None
         return CaptionInputs.from_saved(
             checkpoint.vocabulary or [], checkpoint.preprocessing, reads_grid=reads_grid
         )
 
-    def check_scorable(self, config: Config, data: CaptionData) -> None:
+    def check_scorable(self, recipe: CaptioningRecipe, data: CaptionData) -> None:
         """See :meth:`Task.check_scorable`: images to score have references, and val has captions."""
-        super().check_scorable(config, data)
-        evaluation, val = config.evaluation, data.splits.get("val")
+        super().check_scorable(recipe, data)
+        evaluation, val = recipe.evaluation, data.splits.get("val")
         _check_references(data.split(evaluation.split), evaluation.max_images)
         if val is not None and not len(val.captions):
             raise InputError(
@@ -203,7 +203,7 @@ class Captioning(Task):
             )
         if val is not None and evaluation.each_epoch:
             _check_references(val, evaluation.max_images)
-        if any(stage.self_critical is not None for stage in config.stages()):
+        if any(stage.self_critical is not None for stage in recipe.stages()):
             train = data.split("train")
             train.check_references(np.unique(train.image_idxs))
 
@@ -227,24 +227,24 @@ class Captioning(Task):
         return Combined(Ensemble(models, average=average, num_arrays=inputs.num_arrays), inputs, data)
 
     def epoch_scores(
-        self, config: Config, data: CaptionData, communicator: Communicator = ALONE
+        self, recipe: CaptioningRecipe, data: CaptionData, communicator: Communicator = ALONE
     ) -> Callable[[CaptioningRNN], dict[str, float]] | None:
         """See :meth:`Task.epoch_scores`. Captions are split by the simple tokenizer."""
-        metrics = config.evaluation.each_epoch
+        metrics = recipe.evaluation.each_epoch
         if not metrics:
             return None
         CAPTION_SCORERS.require()
         if "METEOR" in metrics:
             by_rank_0(communicator, lambda: check_java("METEOR, in evaluation.each_epoch,"))
-        images, by_examples = data.split("val"), self.training_data(config, data)
-        count = limited(config.evaluation.max_images, images.num_images)
+        images, by_examples = data.split("val"), self.training_data(recipe, data)
+        count = limited(recipe.evaluation.max_images, images.num_images)
 
         def scores(model: CaptioningRNN) -> dict[str, float]:
             captions = decode(
                 model,
                 images.model_inputs,
-                config.decoding,
-                rng=config.training.seed,
+                recipe.decoding,
+                rng=recipe.training.seed,
                 first=count,
                 communicator=communicator,
             )
@@ -256,13 +256,13 @@ class Captioning(Task):
             if communicator.rank == 0:
                 for note in scored.notes:
                     print(f"note: {note}", file=sys.stderr)
-            loss = validation_loss(model, by_examples, config.training.batch_size, communicator=communicator)
+            loss = validation_loss(model, by_examples, recipe.training.batch_size, communicator=communicator)
             return loss | scored.corpus
 
         return scores
 
     def self_critical(
-        self, data: CaptionData, options: SelfCriticalConfig
+        self, data: CaptionData, options: SelfCriticalTable
     ) -> tuple[CaptionedImages, SelfCritical]:
         """See :meth:`Task.self_critical`. The reward is CIDEr-D."""
         images = CaptionedImages(data)
@@ -270,15 +270,15 @@ class Captioning(Task):
 
     def evaluate(
         self,
-        config: Config,
+        recipe: CaptioningRecipe,
         data: CaptionData,
         model: CaptioningRNN,
         split: str,
         *,
-        decoding: DecodingConfig | None = None,
-        evaluation: EvaluationConfig | None = None,
+        decoding: DecodingTable | None = None,
+        evaluation: CaptioningEvaluationTable | None = None,
         communicator: Communicator = ALONE,
-    ) -> Evaluation:
+    ) -> CaptioningEvaluation:
         """Caption a split and score the captions against its references.
 
         Raises
@@ -293,13 +293,13 @@ class Captioning(Task):
             If its first ``max_images`` images have no captions, or one of them has no reference with words.
         """
         CAPTION_SCORERS.require()
-        decoding, evaluation = decoding or config.decoding, evaluation or config.evaluation
+        decoding, evaluation = decoding or recipe.decoding, evaluation or recipe.evaluation
         if evaluation.tokenizer == "ptb":
             by_rank_0(communicator, lambda: check_java('evaluation.tokenizer = "ptb"'))
-        images, training = data.split(split), config.training
+        images, training = data.split(split), recipe.training
         count = limited(evaluation.max_images, images.num_images)
         images.check_references(range(count))
-        captions_perplexity = _perplexity(data, model, split, count, _batch_size(config), communicator)
+        captions_perplexity = _perplexity(data, model, split, count, _batch_size(recipe), communicator)
         captions = decode(
             model,
             images.model_inputs,
@@ -310,7 +310,7 @@ class Captioning(Task):
         )
         sentences = written(captions, data)
         references = images.references[:count]
-        return Evaluation(
+        return CaptioningEvaluation(
             split,
             images.names[:count],
             captions,
@@ -322,7 +322,7 @@ class Captioning(Task):
         )
 
 
-def check_features(config: Config, data: CaptionData) -> None:
+def check_features(recipe: CaptioningRecipe, data: CaptionData) -> None:
     """Check that a model that attends has a grid of features for each image, and any other a vector.
 
     Raises
@@ -330,7 +330,7 @@ def check_features(config: Config, data: CaptionData) -> None:
     ValueError
         If they do not match. The message names ``model.attention`` and ``data.features``.
     """
-    attention, shape = config.model.attention, data.feature_shape
+    attention, shape = recipe.model.attention, data.feature_shape
     if attention is not None and len(shape) < 2:
         raise InputError(
             f"model.attention is {attention!r}, and data.features has one vector of shape {shape} for each "
@@ -343,9 +343,9 @@ def check_features(config: Config, data: CaptionData) -> None:
         )
 
 
-def _batch_size(config: Config) -> int:
+def _batch_size(recipe: CaptioningRecipe) -> int:
     """The number of captions in a batch."""
-    return config.training.batch_size * (config.data.captions_per_image or 1)
+    return recipe.training.batch_size * (recipe.data.captions_per_image or 1)
 
 
 def _check_references(split: CaptionSplit, most: int | None) -> None:
@@ -358,7 +358,7 @@ def written(captions: Sequence[Sequence[Hypothesis]], data: CaptionData | Captio
 
 
 def _scores(
-    sentences: Sequence[str], references: Sequence[Sequence[str]], evaluation: EvaluationConfig
+    sentences: Sequence[str], references: Sequence[Sequence[str]], evaluation: CaptioningEvaluationTable
 ) -> CaptionScores:
     """The scores of captions by the tokenizer and the metrics of a recipe's table [evaluation]."""
     tokenizer: Callable[[str], Sequence[str]] = tokenize

@@ -16,7 +16,7 @@ from rnnlab.metrics import Statistics, accuracy, confusion_matrix, mean_of
 from rnnlab.models import ClassifierEnsemble, SequenceClassifier
 from rnnlab.ops import ops_for
 from rnnlab.recipes.data import DigitsTable, MnistTable
-from rnnlab.recipes.recipe import ClassificationConfig, ClassificationEvaluationConfig
+from rnnlab.recipes.recipe import ClassificationEvaluationTable, ClassificationRecipe
 from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_splits
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint
@@ -24,7 +24,7 @@ from rnnlab.training.distributed import ALONE, Communicator, in_shares
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class ClassificationEvaluation:
     """The predicted classes of a split and their scores.
 
     Attributes
@@ -84,20 +84,20 @@ def _open_digits(table: DigitsTable) -> PixelData:
     return open_digits(permute_seed=table.permute_seed, max_train=table.max_train)
 
 
-class Classification(Task):
-    """The task of :class:`rnnlab.recipes.recipe.ClassificationConfig`."""
+class ClassificationTask(Task):
+    """The task of :class:`rnnlab.recipes.ClassificationRecipe`."""
 
-    recipe, does, makes, command = ClassificationConfig, "classifies", "classes", "evaluate"
+    recipe_type, does, makes, command = ClassificationRecipe, "classifies", "classes", "evaluate"
     writes_sentences = False
     openers: ClassVar = {MnistTable: _open_mnist, DigitsTable: _open_digits}
 
-    def new_model(self, config: ClassificationConfig, data: PixelData) -> SequenceClassifier:
+    def new_model(self, recipe: ClassificationRecipe, data: PixelData) -> SequenceClassifier:
         """See :meth:`Task.new_model`."""
         return SequenceClassifier(
-            data.num_classes, 1, **config.model.options(), rng=np.random.default_rng(config.training.seed)
+            data.num_classes, 1, **recipe.model.options(), rng=np.random.default_rng(recipe.training.seed)
         )
 
-    def inputs(self, config: ClassificationConfig, checkpoint: Checkpoint) -> PixelInputs:
+    def inputs(self, recipe: ClassificationRecipe, checkpoint: Checkpoint) -> PixelInputs:
         """See :meth:`Task.inputs`."""
         return PixelInputs.from_saved(checkpoint.preprocessing)
 
@@ -114,14 +114,14 @@ class Classification(Task):
         return Combined(model, members[0].inputs, members[0].data)
 
     def epoch_scores(
-        self, config: ClassificationConfig, data: PixelData, communicator: Communicator = ALONE
+        self, recipe: ClassificationRecipe, data: PixelData, communicator: Communicator = ALONE
     ) -> Callable[[SequenceClassifier], dict[str, float]]:
         """See :meth:`Task.epoch_scores`: loss and accuracy of the split ``val``."""
 
         def scores(model: SequenceClassifier) -> dict[str, float]:
-            everything = ClassificationEvaluationConfig()
+            everything = ClassificationEvaluationTable()
             found = self.evaluate(
-                config, data, model, "val", evaluation=everything, communicator=communicator
+                recipe, data, model, "val", evaluation=everything, communicator=communicator
             )
             return {"val_loss": found.loss, "val_accuracy": found.accuracy}
 
@@ -129,14 +129,14 @@ class Classification(Task):
 
     def evaluate(
         self,
-        config: ClassificationConfig,
+        recipe: ClassificationRecipe,
         data: PixelData,
         model: SequenceClassifier,
         split: str,
         *,
-        evaluation: ClassificationEvaluationConfig | None = None,
+        evaluation: ClassificationEvaluationTable | None = None,
         communicator: Communicator = ALONE,
-    ) -> Evaluation:
+    ) -> ClassificationEvaluation:
         """Classify a split and compare the classes with its labels.
 
         Raises
@@ -146,7 +146,7 @@ class Classification(Task):
         ValueError
             If it has no images.
         """
-        evaluation, size = evaluation or config.evaluation, config.training.batch_size
+        evaluation, size = evaluation or recipe.evaluation, recipe.training.batch_size
         indices = np.arange(limited(evaluation.max_images, len(data.split(split))))
 
         def classified(rows: np.ndarray) -> tuple[np.ndarray, float]:
@@ -160,7 +160,7 @@ class Classification(Task):
         predictions = np.concatenate([classes for classes, _ in of_batches])
         nats = sum(nats for _, nats in of_batches)
         labels = data.split(split).labels[indices]
-        return Evaluation(
+        return ClassificationEvaluation(
             split,
             labels,
             predictions,

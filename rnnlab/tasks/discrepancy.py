@@ -13,7 +13,7 @@ from rnnlab.decoding import Hypothesis
 from rnnlab.errors import InputError
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 from rnnlab.models import CaptioningRNN, Seq2Seq
-from rnnlab.recipes.recipe import Config, TranslationConfig
+from rnnlab.recipes.recipe import CaptioningRecipe, TranslationRecipe
 from rnnlab.tasks.search import decode
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.types import Array
@@ -40,7 +40,7 @@ class Discrepancy:
 
 
 def discrepancy(
-    config: Config | TranslationConfig,
+    recipe: CaptioningRecipe | TranslationRecipe,
     data: CaptionData | ParallelData,
     model: CaptioningRNN | Seq2Seq,
     split: str,
@@ -55,7 +55,7 @@ def discrepancy(
 
     Parameters
     ----------
-    config : Config or TranslationConfig
+    recipe : CaptioningRecipe or TranslationRecipe
     data, model
         Those of the recipe.
     split : str
@@ -74,14 +74,14 @@ def discrepancy(
     indices = _examples(data, split)[:first]
     if not indices.size:
         raise InputError(f"discrepancy: {split} is empty, expected at least one sentence")
-    options = config.decoding.changed(method="greedy")
+    options = recipe.decoding.changed(method="greedy")
 
     def states(some: np.ndarray) -> tuple[Array, Array]:
         source, sentences = data.batch(split, some)
         found = [best for best, *_ in decode(model, source, options)]
         return model.last_states(source, sentences), model.last_states(source, _sentences(model, found))
 
-    size = config.training.batch_size
+    size = recipe.training.batch_size
     batches = np.split(indices, range(size, indices.size, size))
     u, v = map(np.concatenate, zip(*in_shares(communicator, batches, states), strict=True))
     return Discrepancy(u, v, mean_centroid_distance(u, v), pointwise_distance(u, v))

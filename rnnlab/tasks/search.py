@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
 from rnnlab.decoding.search import TIMES_ON_GPU
-from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
+from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingTable
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.types import Array
 
@@ -19,10 +19,10 @@ _ROWS = 250  # sources that are decoded together
 def decode(
     model: Any,
     source: Array,
-    options: DecodingConfig,
+    options: DecodingTable,
     *,
     rng: np.random.Generator | int = 0,
-    alignments: bool = False,
+    return_alignments: bool = False,
     first: int | None = None,
     communicator: Communicator = ALONE,
 ) -> list[list[Hypothesis]]:
@@ -34,10 +34,10 @@ def decode(
     source : (N, ...), or a tuple of such arrays
         The model's inputs: scaled features, or tokens. They may be lazy: 250 rows are read at a time, on a
         GPU 2,000.
-    options : DecodingConfig
+    options : DecodingTable
     rng : numpy Generator or seed
         For ``method = "sample"``.
-    alignments : bool
+    return_alignments : bool
         Whether hypotheses have an ``alignment``. The model must attend to its source.
     first : int, optional
         Only the first rows of ``source``.
@@ -56,7 +56,7 @@ def decode(
         "min_length": options.min_length,
         "no_repeat_ngram": options.no_repeat_ngram,
         "forbid": [token for token in forbidden if token is not None],
-        "return_alignments": alignments,
+        "return_alignments": return_alignments,
     } | {key: getattr(options, key) for key in SEARCH_KEYS[options.method]}
     searches: dict[str, Any] = {"greedy": greedy, "beam": beam_search, "sample": sample}
     search = searches[options.method]

@@ -10,7 +10,7 @@ from rnnlab.data import WordCoverage, load_word_vectors
 from rnnlab.decoding.ensemble import Average
 from rnnlab.errors import MissingDataError
 from rnnlab.metrics import Statistics
-from rnnlab.recipes.tables import SelfCriticalConfig
+from rnnlab.recipes.tables import SelfCriticalTable
 from rnnlab.tasks.ensembles import Combined, Member
 from rnnlab.training import Checkpoint, SelfCritical
 from rnnlab.training.distributed import ALONE, Communicator
@@ -54,7 +54,7 @@ class Task(ABC):
 
     Attributes
     ----------
-    recipe : type
+    recipe_type : type
         The class of its recipes.
     does, makes, command : str
         For messages: what a model of this task ``does`` and ``makes``, and the ``rnnlab`` command for it.
@@ -64,7 +64,7 @@ class Task(ABC):
         Whether its models generate sentences, with the table [decoding] of a recipe.
     """
 
-    recipe: ClassVar[type[Any]]
+    recipe_type: ClassVar[type[Any]]
     does: ClassVar[str]
     makes: ClassVar[str]
     command: ClassVar[str]
@@ -79,7 +79,7 @@ class Task(ABC):
         return self.openers[type(table)](table)
 
     @abstractmethod
-    def new_model(self, config: Any, data: Any) -> Any:
+    def new_model(self, recipe: Any, data: Any) -> Any:
         """A model as the recipe describes it, with parameters drawn from the recipe's seed.
 
         Raises
@@ -88,7 +88,7 @@ class Task(ABC):
             If the model does not fit the data. The message names the keys of the recipe.
         """
 
-    def load_word_vectors(self, config: Any, model: Any) -> list[WordCoverage]:
+    def load_word_vectors(self, recipe: Any, model: Any) -> list[WordCoverage]:
         """Set the word vectors of a new model to those of the recipe's files, if it has any.
 
         Raises
@@ -96,18 +96,18 @@ class Task(ABC):
         OSError, ValueError
             As :func:`rnnlab.data.load_word_vectors`.
         """
-        files = {key: getattr(config.model, key) for key in config.model.files}
+        files = {key: getattr(recipe.model, key) for key in recipe.model.files}
         return [
             load_word_vectors(path, model, source=key == "source_word_vectors")
             for key, path in files.items()
             if path is not None
         ]
 
-    def training_data(self, config: Any, data: Any) -> Any:
+    def training_data(self, recipe: Any, data: Any) -> Any:
         """The data as the solver reads them: by default the data themselves."""
         return data
 
-    def check_scorable(self, config: Any, data: Any) -> None:
+    def check_scorable(self, recipe: Any, data: Any) -> None:
         """Check, before training, that the recipe's scores can be computed from the data.
 
         Raises
@@ -117,7 +117,7 @@ class Task(ABC):
         ValueError
             If a split has nothing to score. The message names it.
         """
-        split = config.evaluation.split
+        split = recipe.evaluation.split
         if split not in data.splits:
             raise MissingDataError(
                 f"evaluation.split is {split!r}, and {data.name} has the splits {', '.join(data.splits)}: "
@@ -126,7 +126,7 @@ class Task(ABC):
             )
 
     @abstractmethod
-    def inputs(self, config: Any, checkpoint: Checkpoint) -> Any:
+    def inputs(self, recipe: Any, checkpoint: Checkpoint) -> Any:
         """The preprocessing of new inputs for a trained model, from its checkpoint only."""
 
     @abstractmethod
@@ -151,7 +151,7 @@ class Task(ABC):
 
     @abstractmethod
     def epoch_scores(
-        self, config: Any, data: Any, communicator: Communicator = ALONE
+        self, recipe: Any, data: Any, communicator: Communicator = ALONE
     ) -> Callable[[Any], dict[str, float]] | None:
         """The function that the solver calls with the model after every epoch; None for the loss only.
 
@@ -163,7 +163,7 @@ class Task(ABC):
             If the scores need a package or Java that is not installed. It is raised before training.
         """
 
-    def self_critical(self, data: Any, options: SelfCriticalConfig) -> tuple[Any, SelfCritical]:
+    def self_critical(self, data: Any, options: SelfCriticalTable) -> tuple[Any, SelfCritical]:
         """The data and the objective of self-critical training.
 
         It is not abstract, because only captioning has such an objective: the recipes of the other tasks
@@ -178,11 +178,11 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(self, *arguments: Any, **options: Any) -> Evaluation:
-        """Score a model on a split: ``evaluate(config, data, model, split, **options)``.
+        """Score a model on a split: ``evaluate(recipe, data, model, split, **options)``.
 
         Parameters
         ----------
-        config : Config, TranslationConfig or ClassificationConfig
+        recipe : CaptioningRecipe, TranslationRecipe or ClassificationRecipe
         data, model
             Those of :meth:`open_data` and :meth:`new_model`, or of :meth:`combined`.
         split : str

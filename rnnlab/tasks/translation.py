@@ -30,8 +30,8 @@ from rnnlab.metrics import (
 from rnnlab.metrics.keystrokes import keystroke_scores, saved_characters
 from rnnlab.models import Seq2Seq
 from rnnlab.recipes.data import HabeasTable, ParallelTable
-from rnnlab.recipes.recipe import TranslationConfig, check_translation_metrics
-from rnnlab.recipes.tables import DecodingConfig, TranslationEvaluationConfig
+from rnnlab.recipes.recipe import TranslationRecipe, check_translation_metrics
+from rnnlab.recipes.tables import DecodingTable, TranslationEvaluationTable
 from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_splits, check_same_words
 from rnnlab.tasks.search import decode
 from rnnlab.tasks.task import Task, chosen_on, limited
@@ -50,7 +50,7 @@ class Translation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class TranslationEvaluation:
     """The translations of a split and their scores.
 
     Attributes
@@ -151,22 +151,22 @@ def _open_habeas(table: HabeasTable) -> ParallelData:
 
 
 class TranslationTask(Task):
-    """The task of :class:`rnnlab.recipes.recipe.TranslationConfig`."""
+    """The task of :class:`rnnlab.recipes.TranslationRecipe`."""
 
-    recipe, does, makes, command = TranslationConfig, "translates", "translations", "translate"
+    recipe_type, does, makes, command = TranslationRecipe, "translates", "translations", "translate"
     metrics = tuple(TRANSLATION_METRICS)
     openers: ClassVar = {ParallelTable: _open_parallel, HabeasTable: _open_habeas}
 
-    def new_model(self, config: TranslationConfig, data: ParallelData) -> Seq2Seq:
+    def new_model(self, recipe: TranslationRecipe, data: ParallelData) -> Seq2Seq:
         """See :meth:`Task.new_model`."""
         return Seq2Seq(
             data.source_vocabulary.word_to_idx,
             data.vocabulary.word_to_idx,
-            **config.model.options(),
-            rng=np.random.default_rng(config.training.seed),
+            **recipe.model.options(),
+            rng=np.random.default_rng(recipe.training.seed),
         )
 
-    def inputs(self, config: TranslationConfig, checkpoint: Checkpoint) -> TranslationInputs:
+    def inputs(self, recipe: TranslationRecipe, checkpoint: Checkpoint) -> TranslationInputs:
         """See :meth:`Task.inputs`."""
         return TranslationInputs.from_saved(checkpoint.vocabulary or [], checkpoint.preprocessing)
 
@@ -184,44 +184,44 @@ class TranslationTask(Task):
         return Combined(model, members[0].inputs, members[0].data)
 
     def epoch_scores(
-        self, config: TranslationConfig, data: ParallelData, communicator: Communicator = ALONE
+        self, recipe: TranslationRecipe, data: ParallelData, communicator: Communicator = ALONE
     ) -> Callable[[Seq2Seq], dict[str, float]] | None:
         """See :meth:`Task.epoch_scores`: BLEU of greedy translations of the split ``val``."""
-        if not config.evaluation.each_epoch:
+        if not recipe.evaluation.each_epoch:
             return None
         TRANSLATION_SCORERS.require()
         pairs = data.split("val")
-        count = limited(config.evaluation.max_sentences, len(pairs))
+        count = limited(recipe.evaluation.max_sentences, len(pairs))
         sources, references = pairs.source[:count], [[words] for words in pairs.target[:count]]
-        options = config.decoding.changed(method="greedy")
+        options = recipe.decoding.changed(method="greedy")
 
         def scores(model: Seq2Seq) -> dict[str, float]:
             found = best_words(translate(model, sources, options, communicator=communicator))
             bleu = by_rank_0(communicator, lambda: _bleu(data.tokenizer, found, references).corpus["BLEU"])
-            loss = validation_loss(model, data, config.training.batch_size, communicator=communicator)
+            loss = validation_loss(model, data, recipe.training.batch_size, communicator=communicator)
             return loss | {"BLEU": bleu}
 
         return scores
 
     def evaluate(
         self,
-        config: TranslationConfig,
+        recipe: TranslationRecipe,
         data: ParallelData,
         model: Seq2Seq,
         split: str,
         *,
-        decoding: DecodingConfig | None = None,
-        evaluation: TranslationEvaluationConfig | None = None,
+        decoding: DecodingTable | None = None,
+        evaluation: TranslationEvaluationTable | None = None,
         lexicon: Mapping[str, str] | None = None,
         communicator: Communicator = ALONE,
-    ) -> Evaluation:
+    ) -> TranslationEvaluation:
         """Score a split, by translations of its sources or under teacher forcing.
 
         The sources are translated only if ``evaluation.metrics`` has BLEU.
 
         Parameters
         ----------
-        config, data, model, split, decoding, evaluation, communicator
+        recipe, data, model, split, decoding, evaluation, communicator
             As in :meth:`Task.evaluate`.
         lexicon : mapping of str to str, optional
             As in :func:`translate`.
@@ -235,11 +235,11 @@ class TranslationTask(Task):
         ValueError
             If CS-k is a metric, and the tokens are pieces of words.
         """
-        decoding, evaluation = decoding or config.decoding, evaluation or config.evaluation
-        check_translation_metrics(config.data, evaluation)
+        decoding, evaluation = decoding or recipe.decoding, evaluation or recipe.evaluation
+        check_translation_metrics(recipe.data, evaluation)
         if "BLEU" in evaluation.metrics:
             TRANSLATION_SCORERS.require()
-        pairs, training = data.split(split), config.training
+        pairs, training = data.split(split), recipe.training
         count = limited(evaluation.max_sentences, len(pairs))
         sources, references = pairs.source[:count], [[words] for words in pairs.target[:count]]
         translations, bleu, saved = None, None, None
@@ -256,7 +256,9 @@ class TranslationTask(Task):
         if "CS-k" in evaluation.metrics:
             saved = _keystrokes(data, model, split, count, communicator)
         perplexity = _perplexity(data, model, split, count, training.batch_size, communicator)
-        return Evaluation(split, sources, translations, references, perplexity, bleu, saved, data.tokenizer)
+        return TranslationEvaluation(
+            split, sources, translations, references, perplexity, bleu, saved, data.tokenizer
+        )
 
 
 def _bleu(
@@ -277,10 +279,10 @@ def _same_pairs(one: ParallelSplit, other: ParallelSplit) -> bool:
 def translate(
     model: Seq2Seq,
     sources: Sequence[Words],
-    options: DecodingConfig,
+    options: DecodingTable,
     *,
     lexicon: Mapping[str, str] | None = None,
-    alignments: bool = False,
+    return_alignments: bool = False,
     rng: np.random.Generator | int = 0,
     communicator: Communicator = ALONE,
 ) -> list[list[Translation]]:
@@ -293,11 +295,11 @@ def translate(
     model : Seq2Seq
     sources : N sequences of str
         Their words.
-    options : DecodingConfig
+    options : DecodingTable
     lexicon : mapping of str to str, optional
         UNK replacement: the model may generate <UNK>, which is replaced by the lexicon's entry for the source
         word with the most attention, or by this source word if there is no entry.
-    alignments : bool
+    return_alignments : bool
         Whether hypotheses have an ``alignment``: a row for each word and, if finished, <END>; a column for
         each word of the source and its <END>. With a lexicon they always have one.
     rng : numpy Generator or seed
@@ -315,11 +317,12 @@ def translate(
     ValueError
         If there are alignments or a lexicon and the model does not attend to its source.
     """
+    align = return_alignments or lexicon is not None
     if lexicon is not None:
         options = replace(options, forbid_unknown=False)
     vocabularies = [_vocabulary(model.source_word_to_idx), _vocabulary(model.word_to_idx)]
     rows = [source_row(vocabularies[0], words) for words in sources]
-    translations: list[list[Translation]] = [[_nothing(alignments or lexicon is not None)] for _ in rows]
+    translations: list[list[Translation]] = [[_nothing(align)] for _ in rows]
     order = list(range(len(rows)))  # a sample depends on the index of its source
     if options.method != "sample":  # sorted by length, so that a batch needs little padding
         order = [k for k in np.argsort([len(row) for row in rows], kind="stable") if sources[k]]
@@ -327,7 +330,7 @@ def translate(
         model,
         PaddedRows([rows[k] for k in order]),
         options,
-        alignments=alignments or lexicon is not None,
+        return_alignments=align,
         rng=rng,
         communicator=communicator,
     )

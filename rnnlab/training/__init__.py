@@ -16,7 +16,12 @@ from rnnlab.training.checkpoint import (
 from rnnlab.training.clipping import clip_by_norm, clip_by_value, gradient_norm
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.optim import UPDATE_RULES, make_update_rule, register_update_rule
-from rnnlab.training.sampling_schedules import SAMPLING_SCHEDULES, make_sampling_schedule
+from rnnlab.training.sampling_schedules import (
+    SAMPLING_SCHEDULES,
+    SamplingSchedule,
+    make_sampling_schedule,
+    register_sampling_schedule,
+)
 from rnnlab.training.schedules import SCHEDULES, Schedule, make_schedule, register_schedule
 from rnnlab.training.self_critical import SelfCritical
 from rnnlab.training.solver import Solver
@@ -32,6 +37,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "NonFiniteError",
+    "SamplingSchedule",
     "Schedule",
     "SelfCritical",
     "Solver",
@@ -46,6 +52,7 @@ __all__ = [
     "make_sampling_schedule",
     "make_schedule",
     "make_update_rule",
+    "register_sampling_schedule",
     "register_schedule",
     "register_update_rule",
     "save_checkpoint",

@@ -1,7 +1,8 @@
 """Schedules of scheduled sampling: the probability over time that a decoder reads its own prediction.
 
 A schedule's :meth:`~SamplingSchedule.probability` is called before every iteration. Iterations and epochs
-count from 0. The probability is 1 - eps_i in the notation of Bengio et al. (2015).
+count from 0. The probability is 1 - eps_i in the notation of Bengio et al. (2015). A custom schedule is a
+dataclass that inherits from :class:`SamplingSchedule`; :func:`register_sampling_schedule` gives it a name.
 
 >>> schedule = make_sampling_schedule({"name": "linear", "stop": 0.25, "over": 5})
 >>> [round(schedule.probability(iteration=0, epoch=epoch), 2) for epoch in range(7)]
@@ -99,6 +100,27 @@ SAMPLING_SCHEDULES: Registry[SamplingSchedule] = Registry(
     SamplingSchedule,
     {schedule.name: schedule for schedule in (Constant, Linear, EpochFraction, InverseSigmoid)},
 )
+
+
+def register_sampling_schedule(name: str, schedule: type[SamplingSchedule]) -> None:
+    """Register a schedule under a name, for ``Solver(scheduled_sampling={"name": name, ...})`` and recipes.
+
+    The name is registered in this process only. On the command line use "package.module:Object" instead.
+
+    Parameters
+    ----------
+    name : str
+    schedule : class
+        A subclass of :class:`SamplingSchedule`.
+
+    Raises
+    ------
+    ValueError
+        If the name is empty, has a colon, or another schedule has it.
+    TypeError
+        If ``schedule`` is not a class with these members.
+    """
+    SAMPLING_SCHEDULES.register(name, schedule)
 
 
 def make_sampling_schedule(config: Mapping[str, Any]) -> SamplingSchedule:

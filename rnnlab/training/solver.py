@@ -107,7 +107,9 @@ class Solver:
     scheduled_sampling : mapping, optional
         Probability over time that the decoder reads a word drawn from its own distribution instead of the
         true one: ``{"name": "constant", "value": 0.25}``. The name is constant, linear, epoch_fraction or
-        inverse_sigmoid (:mod:`rnnlab.training.sampling_schedules`). Passed to ``model.loss`` as ``sampling``.
+        inverse_sigmoid (:mod:`rnnlab.training.sampling_schedules`), a registered one
+        (:func:`~rnnlab.training.register_sampling_schedule`) or "package.module:Object". Passed to
+        ``model.loss`` as ``sampling``.
     trains : sequence of str, optional
         Patterns, as in :mod:`fnmatch`, of the names of the parameters that train; the others are frozen. A
         pattern after "!" excludes: ``["!W_embed"]``. All train if left out.

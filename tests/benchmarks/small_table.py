@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.columns import best, score
 from benchmarks.making import Usage
 from benchmarks.trainings import Row, Table, Training, seeds
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,7 +57,7 @@ class FakeCommand:
         changes = [arguments[k + 1] for k, word in enumerate(arguments) if word == "--set"]
         if "--matmul" in arguments:
             changes.append(f"training.matmul={arguments[arguments.index('--matmul') + 1]}")
-        write_run(out, load_config(arguments[1], changes), epochs=1 if fails else 3)
+        write_run(out, load_recipe(arguments[1], changes), epochs=1 if fails else 3)
         if fails:
             sys.exit("failed")
 

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import making, results
 from benchmarks.columns import score
 from benchmarks.trainings import Ensemble, Row, Table, Training, seeds
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 from tests.benchmarks.small_table import FIRST, ON, TABLE, write_run
 
 
@@ -120,7 +120,7 @@ def test_a_start_is_trained_before_what_starts_from_it(command, folders):
     ("epochs", "patience", "complete"), [(2, None, False), (3, None, True), (3, 1, True)]
 )
 def test_a_run_says_itself_whether_it_is_complete(tmp_path, epochs, patience, complete):
-    write_run(tmp_path, load_config("shapes", ["training.num_epochs=3"]), epochs)
+    write_run(tmp_path, load_recipe("shapes", ["training.num_epochs=3"]), epochs)
     assert making.is_complete(tmp_path) is complete
     text = (tmp_path / "config.json").read_text()
     changed = json.loads(text)
@@ -132,7 +132,7 @@ def test_a_run_says_itself_whether_it_is_complete(tmp_path, epochs, patience, co
 
 
 def test_a_run_of_rnnlab_train_is_adopted(command, folders):
-    write_run(folders[0] / "first-seed0", load_config("shapes", FIRST.all_changes))
+    write_run(folders[0] / "first-seed0", load_recipe("shapes", FIRST.all_changes))
     assert making.collect([TABLE], *folders) == ["first-seed0"]
     assert command.names() == ["evaluate"]
     assert results.load("first-seed0", folders[1])["peak_megabytes"] is None  # it was not measured
@@ -141,7 +141,7 @@ def test_a_run_of_rnnlab_train_is_adopted(command, folders):
 
 def test_a_run_of_another_recipe_is_not(command, folders, capsys):
     changes = [*FIRST.all_changes, "model.hidden_dim=16", "evaluation.split=val"]
-    write_run(folders[0] / "first-seed0", load_config("shapes", changes))
+    write_run(folders[0] / "first-seed0", load_recipe("shapes", changes))
     with pytest.raises(SystemExit, match="its table: model.hidden_dim is 16, expected 192. Move it away"):
         making.train(FIRST, folders[0])
     assert command.asked == []
@@ -166,14 +166,14 @@ def test_a_precision_that_the_table_asks_for(command, folders):
     asked = replace(FIRST, changes=(*FIRST.changes, "training.matmul=float32"))
     making.train(asked, folders[0], "bfloat16")
     assert "--matmul" not in command.asked[0]
-    write_run(folders[0] / "first-seed0", load_config("shapes", FIRST.all_changes))
+    write_run(folders[0] / "first-seed0", load_recipe("shapes", FIRST.all_changes))
     with pytest.raises(SystemExit, match="training.matmul is None, expected 'float32'"):
         making.train(asked, folders[0])
 
 
 def test_a_run_of_another_start_is_not(command, folders):
     changes = [*ON.all_changes, "training.warm_start=runs/second-seed0"]
-    write_run(folders[0] / "on-seed0", load_config("shapes", changes))
+    write_run(folders[0] / "on-seed0", load_recipe("shapes", changes))
     with pytest.raises(SystemExit, match="training.warm_start is 'second-seed0', expected 'first-seed0'"):
         making.train(ON, folders[0])
 
@@ -197,7 +197,7 @@ def _hold(directory, begun):
     with making.locked(directory):
         begun.set()
         time.sleep(0.5)
-        write_run(directory, load_config("shapes", FIRST.all_changes))
+        write_run(directory, load_recipe("shapes", FIRST.all_changes))
 
 
 def test_two_processes_do_not_train_the_same(command, folders, capsys):

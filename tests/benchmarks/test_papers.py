@@ -9,7 +9,7 @@ import pytest
 from benchmarks import documents, making, papers, results
 from benchmarks.tables import TABLES
 from benchmarks.trainings import Training
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 from tests.benchmarks.small_table import ROOT, TABLE
 
 TRAININGS = {training.id: training for table in TABLES.values() for training in table.trainings()}
@@ -43,7 +43,7 @@ def test_every_training_is_of_a_recipe_with_these_keys(monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     for training in TRAININGS.values():
         changes = training.all_changes
-        assert load_config(training.recipe, changes).training.seed == training.seed
+        assert load_recipe(training.recipe, changes).training.seed == training.seed
 
 
 def test_a_name_is_of_one_training():
@@ -144,7 +144,7 @@ def test_a_second_stage_has_the_data_and_the_sizes_of_its_start(monkeypatch, tmp
     monkeypatch.chdir(ROOT)
 
     def tables(training):
-        config = load_config(training.recipe, training.all_changes).to_dict()
+        config = load_recipe(training.recipe, training.all_changes).to_dict()
         model = config["model"]
         return config["data"], {key: model[key] for key in model.keys() - OF_SECOND_STAGES}
 

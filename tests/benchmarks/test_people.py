@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import comments, people
 from rnnlab.metrics import score_captions
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 
 pytest.importorskip("pycocoevalcap")
 
@@ -63,7 +63,7 @@ def test_the_command(monkeypatch, tmp_path, capsys):
         split = staticmethod(lambda name: {"val": Split}[name])
 
     monkeypatch.setattr(people, "open_data", lambda table: Data)
-    monkeypatch.setattr(people, "load_config", lambda path: load_config("shapes"))
+    monkeypatch.setattr(people, "load_recipe", lambda path: load_recipe("shapes"))
     scores = tmp_path / "scores.json"
     scores.write_text(
         json.dumps({"images": [{"caption": "a dog", "references": some} for some in REFERENCES]})

@@ -2,7 +2,7 @@ import pytest
 
 from rnnlab import cli
 from rnnlab.recipes import shipped
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 from rnnlab.recipes.template import template
 
 
@@ -17,13 +17,13 @@ def test_a_copy_is_the_recipe_and_overwrites_nothing(tmp_path, monkeypatch, caps
     monkeypatch.chdir(tmp_path)
     assert cli.main(["recipes", "copy", "shapes"]) == 0
     assert capsys.readouterr().out == "shapes.toml: train it with rnnlab train shapes.toml\n"
-    assert load_config("shapes.toml") == load_config("shapes")
+    assert load_recipe("shapes.toml") == load_recipe("shapes")
     (tmp_path / "shapes.toml").write_text("# mine")
     assert cli.main(["recipes", "copy", "shapes"]) == 2
     assert "shapes.toml already exists" in capsys.readouterr().err
     assert (tmp_path / "shapes.toml").read_text() == "# mine"
     assert cli.main(["recipes", "copy", "shapes", "other.toml"]) == 0
-    assert load_config("other.toml") == load_config("shapes")
+    assert load_recipe("other.toml") == load_recipe("shapes")
 
 
 def test_a_name_that_is_unknown_is_reported_with_one_that_is_near(tmp_path, monkeypatch, capsys):

@@ -6,7 +6,7 @@ import pytest
 
 from rnnlab import cli
 from rnnlab.cli.search_options import search_options
-from rnnlab.recipes.recipe import DecodingConfig
+from rnnlab.recipes.recipe import DecodingTable
 
 
 def test_every_option_of_a_search_has_its_effect(run, capsys):
@@ -41,7 +41,7 @@ def test_options_that_would_have_no_effect(options, message, run, capsys):
 
 
 def test_a_narrow_beam_finds_fewer_sentences_than_the_recipe_asks_for():
-    recipe = DecodingConfig(method="beam", beam_size=4, n_best=3)
+    recipe = DecodingTable(method="beam", beam_size=4, n_best=3)
     assert search_options(recipe, Namespace(beam_size=2)).n_best == 2
     assert search_options(recipe, Namespace(beam_size=5)).n_best == 3
     assert search_options(recipe, Namespace(beam_size=5, n_best=4)).n_best == 4
@@ -51,9 +51,9 @@ def test_a_narrow_beam_finds_fewer_sentences_than_the_recipe_asks_for():
 
 
 def test_another_method_leaves_out_the_options_of_the_recipe_s():
-    recipe = DecodingConfig(beam_size=4, n_best=2, num_groups=2, diversity=1.0)
-    assert search_options(recipe, Namespace(temperature=0.7)) == DecodingConfig("sample", temperature=0.7)
-    assert search_options(recipe, Namespace(num_groups=1)) == DecodingConfig(beam_size=4, n_best=2)
-    assert search_options(DecodingConfig("sample", top_k=3), Namespace(beam_size=5)) == DecodingConfig(
+    recipe = DecodingTable(beam_size=4, n_best=2, num_groups=2, diversity=1.0)
+    assert search_options(recipe, Namespace(temperature=0.7)) == DecodingTable("sample", temperature=0.7)
+    assert search_options(recipe, Namespace(num_groups=1)) == DecodingTable(beam_size=4, n_best=2)
+    assert search_options(DecodingTable("sample", top_k=3), Namespace(beam_size=5)) == DecodingTable(
         beam_size=5
     )

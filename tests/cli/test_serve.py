@@ -16,7 +16,7 @@ import pytest
 
 from rnnlab import cli
 from rnnlab.decoding import Ensemble
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 from rnnlab.serving.captioning import PhotographCaptioner, PictureCaptioner
 from rnnlab.serving.translation import Translator
 
@@ -187,7 +187,7 @@ def test_other_searches_and_lists_of_a_recipe_do_not_matter(serve, recipe, tmp_p
 
 
 def test_a_classifier_is_not_served(error, monkeypatch):
-    digits = SimpleNamespace(directory="the runs/digits", config=load_config("digits_lstm"))
+    digits = SimpleNamespace(directory="the runs/digits", recipe=load_recipe("digits_lstm"))
     monkeypatch.setattr("rnnlab.cli.serve.open_runs", lambda *arguments, **options: digits)
     assert error("the runs/digits") == (
         "the runs/digits holds a model that classifies: rnnlab evaluate 'the runs/digits'; a page is for "

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from rnnlab.cli.task_commands import recipe_of
-from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig
+from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, TranslationRecipe
 from rnnlab.runs import load_run
 
 
 def test_the_recipe_of_a_run(run):
     opened = load_run(run, with_data=False)
-    assert recipe_of(opened, Config) is opened.config
-    for kind in (TranslationConfig, ClassificationConfig):
+    assert recipe_of(opened, CaptioningRecipe) is opened.recipe
+    for kind in (TranslationRecipe, ClassificationRecipe):
         with pytest.raises(ValueError, match=f"holds a model that captions: rnnlab caption {run} IMAGES$"):
             recipe_of(opened, kind)
 
@@ -23,4 +23,4 @@ def test_the_command_is_one_for_a_shell(run):
     with pytest.raises(
         ValueError, match="^my runs/one holds .* that captions: rnnlab caption 'my runs/one' IMAGES$"
     ):
-        recipe_of(opened, ClassificationConfig)
+        recipe_of(opened, ClassificationRecipe)

@@ -24,7 +24,7 @@ from rnnlab.data.course import read_course, read_vocabulary
 from rnnlab.data.parallel_text import read_lines
 from rnnlab.data.photographs import read_photograph
 from rnnlab.decoding import read_lexicon
-from rnnlab.recipes.recipe import load_config, recipe_from_dict
+from rnnlab.recipes.recipe import load_recipe, recipe_from_dict
 from rnnlab.recipes.shipped import text
 from rnnlab.training import load_checkpoint, load_model
 
@@ -57,7 +57,7 @@ def formats(folder: Path, tables: dict[str, Any]) -> dict[str, Format]:
     }
     made["COCO"] = _json(folder / "coco.json", coco, lambda path: read_coco({"train": path}))
     contents = {
-        "recipe": ("recipe.toml", text("shapes").encode(), load_config),
+        "recipe": ("recipe.toml", text("shapes").encode(), load_recipe),
         "text": ("text.gz", gzip.compress(b"one line\nanother\n" * 20), read_lines),
         "lexicon": ("lexicon.tsv", b"Hund\tdog\nKatze\tcat\n" * 5, read_lexicon),
         "word vectors": (

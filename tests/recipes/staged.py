@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from rnnlab import runs
-from rnnlab.recipes.recipe import Config
+from rnnlab.recipes.recipe import CaptioningRecipe
 from rnnlab.training import Solver, load_checkpoint
 
 
 def train(tables, path):
-    return runs.train(Config.from_dict(tables), path, progress=False)
+    return runs.train(CaptioningRecipe.from_dict(tables), path, progress=False)
 
 
 class Killed(Exception):

@@ -6,11 +6,11 @@ from typing import get_args, get_type_hints
 import pytest
 
 from rnnlab.recipes import data
-from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig, recipe_from_dict
+from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, TranslationRecipe, recipe_from_dict
 
-RECIPES = {kind: Config for kind in ("shapes", "course", "karpathy", "coco")}
-RECIPES |= {"parallel": TranslationConfig, "habeas": TranslationConfig}
-RECIPES |= {"mnist": ClassificationConfig, "digits": ClassificationConfig}
+RECIPES = {kind: CaptioningRecipe for kind in ("shapes", "course", "karpathy", "coco")}
+RECIPES |= {"parallel": TranslationRecipe, "habeas": TranslationRecipe}
+RECIPES |= {"mnist": ClassificationRecipe, "digits": ClassificationRecipe}
 TABLES = [table for table in vars(data).values() if dataclasses.is_dataclass(table)]
 
 
@@ -26,8 +26,8 @@ def test_every_kind_has_a_table():
 def test_the_kind_chooses_table_and_recipe(table):
     required = [field.name for field in dataclasses.fields(table) if field.default is dataclasses.MISSING]
     keys = {name: "$SOMEWHERE/data" for name in required} | {"kind": kind_of(table)}
-    config = recipe_from_dict({"data": keys})
-    assert type(config) is RECIPES[kind_of(table)]
-    assert type(config.data) is table
-    assert all(str(getattr(config.data, name)) == keys[name] for name in required)
-    assert recipe_from_dict(config.to_dict()) == config
+    recipe = recipe_from_dict({"data": keys})
+    assert type(recipe) is RECIPES[kind_of(table)]
+    assert type(recipe.data) is table
+    assert all(str(getattr(recipe.data, name)) == keys[name] for name in required)
+    assert recipe_from_dict(recipe.to_dict()) == recipe

@@ -9,7 +9,7 @@ import pytest
 from rnnlab.models import Seq2Seq
 from rnnlab.options import Count, FloatType, Probability, Stored
 from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, help_of, help_texts
-from rnnlab.recipes.schema import ConfigError, Place, from_table, to_table
+from rnnlab.recipes.schema import Place, RecipeError, from_table, to_table
 
 
 class Dropout(NamedTuple):
@@ -116,7 +116,7 @@ def test_keys_are_the_arguments_with_types_and_defaults():
     ],
 )
 def test_errors_name_the_key(keys, message):
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(RecipeError) as error:
         read(LayerTable, **keys)
     assert str(error.value) == message
 
@@ -149,7 +149,7 @@ def test_an_option_added_to_a_model_is_a_key():
         pass
 
     assert (read(CoverageTable).coverage, read(CoverageTable).hidden_dim) == (0.25, 512)
-    with pytest.raises(ConfigError, match="coverage is 2, expected a probability"):
+    with pytest.raises(RecipeError, match="coverage is 2, expected a probability"):
         read(CoverageTable, coverage=2)
 
 

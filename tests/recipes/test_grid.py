@@ -4,7 +4,7 @@ import pytest
 
 from rnnlab.recipes.grid import grid, split_values
 from rnnlab.recipes.overrides import with_overrides
-from rnnlab.recipes.schema import ConfigError
+from rnnlab.recipes.schema import RecipeError
 
 
 def test_every_combination():
@@ -58,7 +58,7 @@ def test_a_name_is_a_file_name():
     assert grid(["data.directory=a/b,../c"])[0].name == "directory=a_b"
     names = [point.name for point in grid(['training.trains=["*"],["!W_embed"]'])]
     assert names == ["trains=all", "trains=not_W_embed"]
-    with pytest.raises(ConfigError, match=r"the name x=aaa.*\.\.\., expected at most 200 bytes"):
+    with pytest.raises(RecipeError, match=r"the name x=aaa.*\.\.\., expected at most 200 bytes"):
         grid([f"x={'a' * 300},b"])
 
 
@@ -77,5 +77,5 @@ def test_a_name_is_a_file_name():
     ],
 )
 def test_errors(settings, message):
-    with pytest.raises(ConfigError, match=f"--set: {message}"):
+    with pytest.raises(RecipeError, match=f"--set: {message}"):
         grid(settings)

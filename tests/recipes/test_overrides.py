@@ -1,7 +1,7 @@
 import pytest
 
 from rnnlab.recipes.overrides import check_reach, with_overrides
-from rnnlab.recipes.schema import ConfigError
+from rnnlab.recipes.schema import RecipeError
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_value_goes_where_its_key_says_and_the_tables_given_stay(override, key
     ],
 )
 def test_a_key_that_leads_nowhere_is_refused(override, message):
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(RecipeError) as error:
         with_overrides({"model": {"x": 3}, "stage": [{}]}, [override])
     assert str(error.value) == message
 
@@ -59,19 +59,19 @@ def test_an_override_does_not_undo_another_one(overrides, message):
     if message is None:
         assert with_overrides({}, overrides)[0] == {"model": {"x": 1, "xy": 2, "y": {"z": 1, "w": 2}}}
         return
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(RecipeError) as error:
         with_overrides({}, overrides)
     assert str(error.value) == f"--set: {message}"
 
 
 def test_overrides_are_a_list():
-    with pytest.raises(ConfigError, match="^overrides is 'a=1', expected a list of texts"):
+    with pytest.raises(RecipeError, match="^overrides is 'a=1', expected a list of texts"):
         with_overrides({}, "a=1")
 
 
 def test_a_key_of_a_stage_of_a_recipe_without_stages():
     for tables in ({}, {"stage": []}):
-        with pytest.raises(ConfigError) as error:
+        with pytest.raises(RecipeError) as error:
             with_overrides(tables, ["stage.1.num_epochs=2"])
         expected = "the recipe has no stages; --set 'stage=[{num_epochs=4}]' makes one"
         assert str(error.value) == f"--set: stage.1.num_epochs: {expected}"
@@ -80,5 +80,5 @@ def test_a_key_of_a_stage_of_a_recipe_without_stages():
 def test_what_every_stage_has_of_its_own_is_not_set_in_vain():
     stages = [{"rate": 1, "optim": {"beta": 1}}, {"rate": 2}]
     check_reach(["training.epochs", "training.optim.beta", "model.rate"], stages)
-    with pytest.raises(ConfigError, match=r"^--set training\.rate: every stage has its own rate"):
+    with pytest.raises(RecipeError, match=r"^--set training\.rate: every stage has its own rate"):
         check_reach(["training.rate"], stages)

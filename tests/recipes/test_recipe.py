@@ -4,13 +4,13 @@ import pytest
 
 from rnnlab.metrics import METRICS
 from rnnlab.recipes.recipe import (
-    ClassificationConfig,
-    Config,
-    TranslationConfig,
-    load_config,
+    CaptioningRecipe,
+    ClassificationRecipe,
+    TranslationRecipe,
+    load_recipe,
     recipe_from_dict,
 )
-from rnnlab.recipes.schema import ConfigError
+from rnnlab.recipes.schema import RecipeError
 from rnnlab.recipes.shipped import names, text
 
 RECIPE = """
@@ -28,23 +28,23 @@ schedule = { name = "step", every = 3, factor = 0.7 }
 
 
 @pytest.fixture
-def recipe(tmp_path):
+def file(tmp_path):
     path = tmp_path / "recipe.toml"
     path.write_text(RECIPE)
     return path
 
 
-def test_values_and_defaults(recipe):
-    config = load_config(recipe)
-    assert config.data.kind == "shapes"
-    assert (config.model.cell_type, config.model.hidden_dim, config.model.wordvec_dim) == ("gru", 32, 128)
-    assert config.training.optim_config == {"learning_rate": 0.002}
-    assert config.training.schedule["factor"] == 0.7
-    assert config.decoding.beam_size == 3
-    assert config.evaluation.metrics == list(METRICS)
+def test_values_and_defaults(file):
+    recipe = load_recipe(file)
+    assert recipe.data.kind == "shapes"
+    assert (recipe.model.cell_type, recipe.model.hidden_dim, recipe.model.wordvec_dim) == ("gru", 32, 128)
+    assert recipe.training.optim_config == {"learning_rate": 0.002}
+    assert recipe.training.schedule["factor"] == 0.7
+    assert recipe.decoding.beam_size == 3
+    assert recipe.evaluation.metrics == list(METRICS)
 
 
-def test_overrides(recipe):
+def test_overrides(file):
     overrides = [
         "model.hidden_dim = 64",
         "model.cell_type=rnn",
@@ -55,14 +55,14 @@ def test_overrides(recipe):
         "evaluation.metrics=['BLEU']",
         "data.directory=a=b",
     ]
-    config = load_config(recipe, overrides)
-    assert (config.model.hidden_dim, config.model.cell_type) == (64, "rnn")
-    assert config.training.monitor == "val_perplexity"
-    assert config.training.optim_config == {"learning_rate": 0.002, "beta1": 0.5}
-    assert config.training.schedule == {"name": "exponential", "decay": 0.9}
-    assert config.decoding.max_length == 12
-    assert config.evaluation.metrics == ["BLEU"]
-    assert str(config.data.directory) == "a=b"
+    recipe = load_recipe(file, overrides)
+    assert (recipe.model.hidden_dim, recipe.model.cell_type) == (64, "rnn")
+    assert recipe.training.monitor == "val_perplexity"
+    assert recipe.training.optim_config == {"learning_rate": 0.002, "beta1": 0.5}
+    assert recipe.training.schedule == {"name": "exponential", "decay": 0.9}
+    assert recipe.decoding.max_length == 12
+    assert recipe.evaluation.metrics == ["BLEU"]
+    assert str(recipe.data.directory) == "a=b"
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_overrides(recipe):
         ("evaluation.metrics=['BLUE']", "--set: evaluation.metrics.1 is 'BLUE', expected one of 'BLEU'"),
     ],
 )
-def test_errors_name_the_key(recipe, override, message):
-    with pytest.raises(ConfigError) as error:
-        load_config(recipe, [override])
+def test_errors_name_the_key(file, override, message):
+    with pytest.raises(RecipeError) as error:
+        load_recipe(file, [override])
     assert message in str(error.value)
 
 
@@ -163,46 +163,46 @@ def test_errors_name_the_key(recipe, override, message):
     ],
     ids=str,
 )
-def test_options_that_contradict_the_input_of_the_image(recipe, overrides, message):
-    with pytest.raises(ConfigError) as error:
-        load_config(recipe, ["model.image_input=first_input", *overrides])
+def test_options_that_contradict_the_input_of_the_image(file, overrides, message):
+    with pytest.raises(RecipeError) as error:
+        load_recipe(file, ["model.image_input=first_input", *overrides])
     assert message in str(error.value)
 
 
-def test_an_average_of_parameters_needs_the_best_epoch(recipe):
+def test_an_average_of_parameters_needs_the_best_epoch(file):
     overrides = ["training.ema_decay=0.9", "training.restore_best=false"]
-    with pytest.raises(ConfigError, match="training.ema_decay is 0.9, which needs restore_best = true"):
-        load_config(recipe, overrides)
-    recipe.write_text(f"{RECIPE}restore_best = false\n[[stage]]\nema_decay = 0.5")
-    with pytest.raises(ConfigError, match="stage.1.ema_decay is 0.5, which needs restore_best = true"):
-        load_config(recipe)
+    with pytest.raises(RecipeError, match="training.ema_decay is 0.9, which needs restore_best = true"):
+        load_recipe(file, overrides)
+    file.write_text(f"{RECIPE}restore_best = false\n[[stage]]\nema_decay = 0.5")
+    with pytest.raises(RecipeError, match="stage.1.ema_decay is 0.5, which needs restore_best = true"):
+        load_recipe(file)
 
 
 def test_a_dot_product_with_an_encoder_of_another_size():
     two_directions = ["model.attention=dot", "model.hidden_dim=8", "model.encoder_dim=4"]
     two_directions += ["model.attention_dim=none"]
-    assert load_config("multi30k_source_attention", two_directions).model.attention == "dot"
-    with pytest.raises(ConfigError, match="model.attention is 'dot', .* found 8 and 4: use 'additive' or"):
-        load_config("multi30k_source_attention", [*two_directions, "model.bidirectional=false"])
+    assert load_recipe("multi30k_source_attention", two_directions).model.attention == "dot"
+    with pytest.raises(RecipeError, match="model.attention is 'dot', .* found 8 and 4: use 'additive' or"):
+        load_recipe("multi30k_source_attention", [*two_directions, "model.bidirectional=false"])
 
 
-def test_errors_of_the_file_name_it(recipe):
-    recipe.write_text(RECIPE + "\n[decoding]\nbeam_size = 0")
-    with pytest.raises(ConfigError) as error:
-        load_config(recipe)
-    assert str(error.value) == f"{recipe}: decoding.beam_size is 0, expected an integer of at least 1"
+def test_errors_of_the_file_name_it(file):
+    file.write_text(RECIPE + "\n[decoding]\nbeam_size = 0")
+    with pytest.raises(RecipeError) as error:
+        load_recipe(file)
+    assert str(error.value) == f"{file}: decoding.beam_size is 0, expected an integer of at least 1"
 
 
-def test_a_score_of_each_epoch_can_be_monitored(recipe):
-    config = load_config(recipe, ["training.monitor=BLEU-4", "evaluation.each_epoch=['BLEU']"])
-    assert config.training.monitor == "BLEU-4"
+def test_a_score_of_each_epoch_can_be_monitored(file):
+    recipe = load_recipe(file, ["training.monitor=BLEU-4", "evaluation.each_epoch=['BLEU']"])
+    assert recipe.training.monitor == "BLEU-4"
 
 
-def test_the_kind_of_data_makes_a_recipe_one_of_translations(recipe):
-    recipe.write_text('[data]\nkind = "parallel"\ndirectory = "x"\n[model]\nencoder_dim = 3')
-    config = load_config(recipe, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
-    assert isinstance(config, TranslationConfig)
-    assert (config.model.encoder_dim, config.evaluation.split) == (3, "test")
+def test_the_kind_of_data_makes_a_recipe_one_of_translations(file):
+    file.write_text('[data]\nkind = "parallel"\ndirectory = "x"\n[model]\nencoder_dim = 3')
+    recipe = load_recipe(file, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
+    assert isinstance(recipe, TranslationRecipe)
+    assert (recipe.model.encoder_dim, recipe.evaluation.split) == (3, "test")
     for override, message in (
         ("model.image_input=every_step", "model.image_input is unknown"),
         ("evaluation.metrics=['CIDEr']", "evaluation.metrics.1 is 'CIDEr', expected one of 'BLEU', 'CS-k'"),
@@ -211,22 +211,22 @@ def test_the_kind_of_data_makes_a_recipe_one_of_translations(recipe):
         ("data.kind=imagenet", "data.kind is 'imagenet', expected one of 'shapes', 'course', 'karpathy', "),
         ("data.kind=['a']", "data.kind is ['a'], expected one of 'shapes'"),
     ):
-        with pytest.raises(ConfigError) as error:
-            load_config(recipe, [override])
+        with pytest.raises(RecipeError) as error:
+            load_recipe(file, [override])
         assert f"--set: {message}" in str(error.value)
     with pytest.raises(
-        ConfigError,
+        RecipeError,
         match=r"data\.kind is missing, expected one of .* 'coco', 'parallel', 'habeas', 'mnist', 'digits'",
     ):
         recipe_from_dict({"data": {}})
 
 
-def test_the_kind_of_data_makes_a_recipe_one_of_classes(recipe):
-    recipe.write_text('[data]\nkind = "mnist"\ndirectory = "x"\n[model]\nreadout = "mean"')
-    config = load_config(recipe, ["training.monitor=val_accuracy", "data.permute_seed=0"])
-    assert isinstance(config, ClassificationConfig)
-    assert (config.data.num_val, config.data.permute_seed, config.model.readout) == (5000, 0, "mean")
-    assert load_config(recipe, ["data={kind = 'digits', max_train = 9}"]).data.max_train == 9
+def test_the_kind_of_data_makes_a_recipe_one_of_classes(file):
+    file.write_text('[data]\nkind = "mnist"\ndirectory = "x"\n[model]\nreadout = "mean"')
+    recipe = load_recipe(file, ["training.monitor=val_accuracy", "data.permute_seed=0"])
+    assert isinstance(recipe, ClassificationRecipe)
+    assert (recipe.data.num_val, recipe.data.permute_seed, recipe.model.readout) == (5000, 0, "mean")
+    assert load_recipe(file, ["data={kind = 'digits', max_train = 9}"]).data.max_train == 9
     for override, message in (
         ("model.wordvec_dim=3", "model.wordvec_dim is unknown"),
         (
@@ -239,45 +239,45 @@ def test_the_kind_of_data_makes_a_recipe_one_of_classes(recipe):
         ("evaluation.each_epoch=['BLEU']", "evaluation.each_epoch is unknown"),
         ("training.monitor=val_perplexity", "'val_perplexity', expected one of val_loss, val_accuracy"),
     ):
-        with pytest.raises(ConfigError) as error:
-            load_config(recipe, [override])
+        with pytest.raises(RecipeError) as error:
+            load_recipe(file, [override])
         assert message in str(error.value)
 
 
 @pytest.mark.parametrize("content", [b"[data\n", b"\xff"])
-def test_not_toml(recipe, content):
-    recipe.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"recipe\.toml: not a TOML file: "):
-        load_config(recipe)
+def test_not_toml(file, content):
+    file.write_bytes(content)
+    with pytest.raises(RecipeError, match=r"recipe\.toml: not a TOML file: "):
+        load_recipe(file)
 
 
 def test_no_file(tmp_path):
     with pytest.raises(FileNotFoundError):
-        load_config(tmp_path / "no.toml")
+        load_recipe(tmp_path / "no.toml")
 
 
 def test_data_is_required():
-    with pytest.raises(ConfigError, match=r"^config: data is missing, expected a table"):
-        Config.from_dict({})
+    with pytest.raises(RecipeError, match=r"^config: data is missing, expected a table"):
+        CaptioningRecipe.from_dict({})
 
 
-def test_round_trip_keeps_paths_as_written(recipe):
-    config = load_config(recipe, ["data.directory=$RNNLAB_DATA/shapes"])
-    stored = json.loads(json.dumps(config.to_dict()))
+def test_round_trip_keeps_paths_as_written(file):
+    recipe = load_recipe(file, ["data.directory=$RNNLAB_DATA/shapes"])
+    stored = json.loads(json.dumps(recipe.to_dict()))
     assert stored["data"]["directory"] == "$RNNLAB_DATA/shapes"
-    assert Config.from_dict(stored) == config
+    assert CaptioningRecipe.from_dict(stored) == recipe
 
 
 def test_overriding_leaves_the_given_tables_alone():
     tables = {"data": {"kind": "shapes"}}
-    Config.from_dict(tables, overrides=["data.max_train=3", "model.hidden_dim=4"])
+    CaptioningRecipe.from_dict(tables, overrides=["data.max_train=3", "model.hidden_dim=4"])
     assert tables == {"data": {"kind": "shapes"}}
 
 
 @pytest.mark.parametrize("name", names())
 def test_recipes_load(name):
-    config = load_config(name)
-    assert recipe_from_dict(config.to_dict()) == config
+    recipe = load_recipe(name)
+    assert recipe_from_dict(recipe.to_dict()) == recipe
 
 
 @pytest.mark.parametrize("name", names())

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rnnlab.recipes.recipe import Config, ConfigError
+from rnnlab.recipes.recipe import CaptioningRecipe, RecipeError
 from rnnlab.recipes.resuming import changes_within_a_run, check_changeable
 
 STAGES = [{"num_epochs": 2}, {"num_epochs": 3, "optim_config": {"learning_rate": 0.5}}]
@@ -14,9 +14,9 @@ STAGES = [{"num_epochs": 2}, {"num_epochs": 3, "optim_config": {"learning_rate":
 
 def changes(overrides, stages=(), under_way=1):
     check_changeable(overrides)
-    saved = Config.from_dict({"data": {"kind": "shapes"}, "stage": list(stages)}).to_dict()
-    config = Config.from_dict(saved, "config", overrides)
-    return changes_within_a_run(overrides, config, config.stages()[under_way - 1])
+    saved = CaptioningRecipe.from_dict({"data": {"kind": "shapes"}, "stage": list(stages)}).to_dict()
+    recipe = CaptioningRecipe.from_dict(saved, "config", overrides)
+    return changes_within_a_run(overrides, recipe, recipe.stages()[under_way - 1])
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_key_of_training_is_for_the_stages_that_lack_it():
 )
 def test_a_key_of_training_that_no_stage_takes(stages, under_way, key):
     message = f"--set training.{key}: stage {under_way} has its own {key}, so set stage.{under_way}.{key}"
-    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(RecipeError, match=f"^{re.escape(message)}$"):
         changes([f"training.{key}=4"], stages, under_way)
 
 
@@ -89,5 +89,5 @@ def test_a_key_of_training_that_no_stage_takes(stages, under_way, key):
     ],
 )
 def test_what_cannot_change(override, message):
-    with pytest.raises(ConfigError, match=re.escape(message)):
+    with pytest.raises(RecipeError, match=re.escape(message)):
         changes([override], STAGES, 2)

@@ -68,7 +68,7 @@ def second(shapes, run):
 
 @pytest.mark.slow
 def test_each_stage_trains_what_its_losses_reach(run):
-    fresh, path = runs.new_model(run.config, run.data), run.directory
+    fresh, path = runs.new_model(run.recipe, run.data), run.directory
     first, middle, last = (load_checkpoint(path / f"{stage}last.h5") for stage in ("stage1/", "stage2/", ""))
     assert [len(each.losses) for each in (first, middle, last)] == [
         ITERATIONS,

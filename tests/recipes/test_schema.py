@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from rnnlab.options import Count, Range
-from rnnlab.recipes.schema import ConfigError, EnvPath, Place, from_table, to_table
-from rnnlab.recipes.stages import StageConfig
-from rnnlab.recipes.tables import TrainingConfig
+from rnnlab.recipes.schema import EnvPath, Place, RecipeError, from_table, to_table
+from rnnlab.recipes.stages import StageTable
+from rnnlab.recipes.tables import TrainingTable
 
 
 @dataclass
@@ -90,17 +90,17 @@ def test_kind_chooses_the_table():
     ],
 )
 def test_errors_name_file_key_found_and_expected(table, message):
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(RecipeError) as error:
         read(**table)
     assert str(error.value) == f"file.toml: {message}"
 
 
 def test_errors_of_overrides_name_the_command_line():
-    with pytest.raises(ConfigError, match="^--set: count is 0"):
+    with pytest.raises(RecipeError, match="^--set: count is 0"):
         read(overrides=["count"], count=0)
-    with pytest.raises(ConfigError, match=r"^--set: shape\.radius is 0"):
+    with pytest.raises(RecipeError, match=r"^--set: shape\.radius is 0"):
         read(overrides=["shape"], shape=CIRCLE | {"radius": 0})
-    with pytest.raises(ConfigError, match=r"^file.toml: count is 0"):
+    with pytest.raises(RecipeError, match=r"^file.toml: count is 0"):
         read(overrides=["count.x", "coun"], count=0)
 
 
@@ -126,11 +126,11 @@ def test_checks_of_a_nested_dataclass_name_its_key():
     class Outer:
         inner: Drawing
 
-    with pytest.raises(ConfigError, match=r"^file\.toml: inner\.title is 'untitled'"):
+    with pytest.raises(RecipeError, match=r"^file\.toml: inner\.title is 'untitled'"):
         from_table(Outer, {"inner": {"shape": CIRCLE, "title": "untitled"}}, Place("file.toml"))
-    with pytest.raises(ConfigError, match=r"^file\.toml: inner is 1, expected a table"):
+    with pytest.raises(RecipeError, match=r"^file\.toml: inner is 1, expected a table"):
         from_table(Outer, {"inner": 1}, Place("file.toml"))
-    with pytest.raises(ConfigError, match=r"^file\.toml: inner is missing, expected a table"):
+    with pytest.raises(RecipeError, match=r"^file\.toml: inner is missing, expected a table"):
         from_table(Outer, {}, Place("file.toml"))
 
 
@@ -143,10 +143,10 @@ def test_checks_of_a_nested_dataclass_name_its_key():
     ],
 )
 def test_options_of_the_command_are_no_keys(key, message):
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        from_table(TrainingConfig, {key: True}, Place("file.toml") / "training")
-    with pytest.raises(ConfigError, match=re.escape(message.replace("training", "stage.1"))):
-        from_table(StageConfig, {key: True}, Place("file.toml") / "stage.1")
+    with pytest.raises(RecipeError, match=re.escape(message)):
+        from_table(TrainingTable, {key: True}, Place("file.toml") / "training")
+    with pytest.raises(RecipeError, match=re.escape(message.replace("training", "stage.1"))):
+        from_table(StageTable, {key: True}, Place("file.toml") / "stage.1")
 
 
 def test_round_trip():
@@ -187,5 +187,5 @@ def test_none_is_written_as_a_string(nothing):
     options = from_table(Options, table, Place("file.toml"))
     assert options == Options(None, None, None)
     assert from_table(Options, to_table(options), Place("file.toml")) == options
-    with pytest.raises(ConfigError, match=r"file\.toml: attention is 'add', expected 'dot' or 'none'$"):
+    with pytest.raises(RecipeError, match=r"file\.toml: attention is 'add', expected 'dot' or 'none'$"):
         from_table(Options, {"attention": "add"}, Place("file.toml"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab import runs
-from rnnlab.recipes.recipe import Config, ConfigError, recipe_from_dict
+from rnnlab.recipes.recipe import CaptioningRecipe, RecipeError, recipe_from_dict
 from rnnlab.training import load_checkpoint
 
 from .staged import Killed, acting_at, contents, kill, train
@@ -54,7 +54,7 @@ def test_the_second_stage_trains_for_the_reward(tables, tmp_path, capsys):
         assert row["reward"] == pytest.approx(row["baseline_reward"])  # the mean of leave-one-out means
     assert last.parameters.flat.tobytes() != first.parameters.flat.tobytes()
     assert (run.model.label_smoothing, run.model.doubly_stochastic) == (0, 0)
-    assert runs.load_run(tmp_path / "run").config.stages()[1].self_critical.samples == 3
+    assert runs.load_run(tmp_path / "run").recipe.stages()[1].self_critical.samples == 3
     assert np.isfinite(runs.evaluate(run).scores.corpus["CIDEr"])
 
 
@@ -136,21 +136,21 @@ def test_a_single_stage_starts_from_another_run(tables, tmp_path):
 )
 def test_options_that_do_not_fit(tables, stage, message):
     tables["stage"][1] = stage
-    with pytest.raises(ConfigError) as error:
-        Config.from_dict(tables)
+    with pytest.raises(RecipeError) as error:
+        CaptioningRecipe.from_dict(tables)
     assert message in str(error.value)
 
 
 @pytest.mark.parametrize("data", [{"kind": "parallel", "directory": "x"}, {"kind": "digits"}])
 def test_only_captioning_recipes_have_it(data):
     tables = {"data": data, "stage": [{"self_critical": {}}]}
-    with pytest.raises(ConfigError, match=r"stage.1.self_critical is for models that caption images"):
+    with pytest.raises(RecipeError, match=r"stage.1.self_critical is for models that caption images"):
         recipe_from_dict(tables)
 
 
 def test_the_table_is_saved_with_the_recipe(tables):
-    config = Config.from_dict(tables)
-    again = Config.from_dict(config.to_dict())
-    assert again == config
+    recipe = CaptioningRecipe.from_dict(tables)
+    again = CaptioningRecipe.from_dict(recipe.to_dict())
+    assert again == recipe
     assert again.stages()[0].self_critical is None
     assert again.stages()[1].self_critical.baseline == "mean"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rnnlab import cli, runs
-from rnnlab.recipes.recipe import Config, ConfigError, load_config, recipe_from_dict
+from rnnlab.recipes.recipe import CaptioningRecipe, RecipeError, load_recipe, recipe_from_dict
 from rnnlab.reporting.record import read_records
 from rnnlab.training import Callback, load_checkpoint
 
@@ -57,7 +57,7 @@ def test_each_starts_from_the_best_of_the_one_before(tables, tmp_path, capsys):
     at = printed.index(f"Stage 2 of 2: {three}")
     best = tmp_path / "run/stage1/best.h5"
     assert printed[at + 1] == f"Warm start from {best}: {len(names)} parameters loaded."
-    fresh = runs.new_model(run.config, run.data)
+    fresh = runs.new_model(run.recipe, run.data)
     first, last = (load_checkpoint(tmp_path / "run" / name) for name in ("stage1/best.h5", "last.h5"))
     for name in names:
         trained = name.startswith("W")
@@ -98,7 +98,7 @@ def test_arnet_joins_in_the_second_stage(tables, tmp_path):
     tables["model"] |= {"reconstructor_dim": 5}
     stages = [{"num_epochs": 1}, {"num_epochs": 1, "losses": {"reconstruction": 0.05}}]
     run = train(tables | {"stage": stages}, tmp_path / "run")
-    fresh = runs.new_model(run.config, run.data)
+    fresh = runs.new_model(run.recipe, run.data)
     first, last = (load_checkpoint(tmp_path / "run" / name) for name in ("stage1/last.h5", "last.h5"))
     own = [name for name in run.model.params if "arnet" in name]
     assert own
@@ -127,7 +127,7 @@ def test_a_run_of_stages_is_used_as_any_other(tables, tmp_path, capsys):
     run = runs.load_run(tmp_path / "run")
     best = load_checkpoint(tmp_path / "run/best.h5").parameters
     np.testing.assert_array_equal(run.model.params.flat, best.flat)
-    assert recipe_from_dict(json.loads(json.dumps(run.config.to_dict()))) == run.config
+    assert recipe_from_dict(json.loads(json.dumps(run.recipe.to_dict()))) == run.recipe
 
 
 # ------------------------------------------------------------------ interruption
@@ -185,7 +185,7 @@ def test_more_epochs_are_the_last_stage_s(tables, tmp_path):
     run = runs.resume(path, progress=False, num_epochs=3)
     assert len(load_checkpoint(path / "last.h5").history) == 3
     assert len(load_checkpoint(path / "stage1/last.h5").history) == 2
-    assert [stage.training.num_epochs for stage in run.config.stages()] == [2, 3]
+    assert [stage.training.num_epochs for stage in run.recipe.stages()] == [2, 3]
 
 
 def test_no_run_is_overwritten(tables, tmp_path, capsys):
@@ -262,14 +262,14 @@ def test_a_stage_may_turn_off_a_loss_whose_part_has_options(tables, tmp_path):
 def test_a_weight_that_the_model_cannot_have(losses, message):
     """The recipe alone decides it."""
     tables = {"data": {"kind": "shapes"}, "stage": [{}, {"losses": losses}]}
-    with pytest.raises(ConfigError) as error:
-        Config.from_dict(tables)
+    with pytest.raises(RecipeError) as error:
+        CaptioningRecipe.from_dict(tables)
     assert f"config: stage.2.{message}" in str(error.value)
     if "encoder_reconstruction" not in losses:
         attends = {"attention": "dot", "reviewer": {"blocks": 1}}
         tables["model"] = attends | {"reconstructor_dim": 3, "discriminative_words": 2}
         tables["data"]["features"] = "local"
-        Config.from_dict(tables)
+        CaptioningRecipe.from_dict(tables)
 
 
 @pytest.mark.parametrize(
@@ -301,17 +301,17 @@ def test_a_weight_that_the_model_cannot_have(losses, message):
 )
 def test_errors_name_the_stage(stage, message):
     tables = {"data": {"kind": "shapes"}, "training": {"optim_config": {"beta1": 0.8}}, "stage": [{}, stage]}
-    with pytest.raises(ConfigError) as error:
-        Config.from_dict(tables)
+    with pytest.raises(RecipeError) as error:
+        CaptioningRecipe.from_dict(tables)
     assert message in str(error.value)
 
 
 def test_a_key_of_a_stage_is_set_on_the_command_line(tmp_path):
     path = tmp_path / "recipe.toml"
     path.write_text('data.kind = "shapes"\n[[stage]]\nnum_epochs = 2\n[[stage]]\noptim_config.beta1 = 0.5\n')
-    config = load_config(path, ["stage.1.num_epochs=7", "stage.2.optim_config.beta2=0.6"])
-    assert [stage.training.num_epochs for stage in config.stages()] == [7, 10]
-    assert config.stages()[1].training.optim_config == {"beta1": 0.5, "beta2": 0.6}
+    recipe = load_recipe(path, ["stage.1.num_epochs=7", "stage.2.optim_config.beta2=0.6"])
+    assert [stage.training.num_epochs for stage in recipe.stages()] == [7, 10]
+    assert recipe.stages()[1].training.optim_config == {"beta1": 0.5, "beta2": 0.6}
     for override, message in (
         ("stage.1.num_epochs=0", "--set: stage.1.num_epochs is 0"),
         (
@@ -321,8 +321,8 @@ def test_a_key_of_a_stage_is_set_on_the_command_line(tmp_path):
         ("stage.last.num_epochs=1", "there is no last here, expected a number from 1 to 2"),
         ("stage.1.num_epochs.x=1", "--set: stage.1.num_epochs.x: num_epochs is 2, expected a table"),
     ):
-        with pytest.raises(ConfigError) as error:
-            load_config(path, [override])
+        with pytest.raises(RecipeError) as error:
+            load_recipe(path, [override])
         assert message in str(error.value)
 
 
@@ -340,18 +340,18 @@ def test_what_no_stage_would_hear_of_is_refused():
     recipe = "shapes_two_stage"
     for key in ("num_epochs", "optim_config.learning_rate"):
         with pytest.raises(
-            ConfigError, match=f"--set training.{key}: every stage has its own {key}, so set stage.1"
+            RecipeError, match=f"--set training.{key}: every stage has its own {key}, so set stage.1"
         ):
-            load_config(recipe, [f"training.{key}=1"])
-    assert load_config(recipe, ["training.batch_size=7"]).stages()[1].training.batch_size == 7
-    changed = load_config(recipe, ["training.optim_config.beta1=0.8"]).stages()
+            load_recipe(recipe, [f"training.{key}=1"])
+    assert load_recipe(recipe, ["training.batch_size=7"]).stages()[1].training.batch_size == 7
+    changed = load_recipe(recipe, ["training.optim_config.beta1=0.8"]).stages()
     assert changed[1].training.optim_config == {"beta1": 0.8, "learning_rate": 5e-4}
 
 
 def test_another_update_rule_takes_no_options_of_the_first():
     recipe = "shapes_two_stage"
     changes = ["training.optim_config.beta1=0.8", "stage.2.update_rule=sgd"]
-    assert load_config(recipe, changes).stages()[1].training.optim_config == {"learning_rate": 5e-4}
+    assert load_recipe(recipe, changes).stages()[1].training.optim_config == {"learning_rate": 5e-4}
     tables = {
         "data": {"kind": "shapes"},
         "training": {"update_rule": "adam", "optim_config": {"learning_rate": 3e-3, "beta1": 0.8}},
@@ -380,9 +380,9 @@ class StopsAt(Callback):
 def test_callbacks_of_all_stages(tables, tmp_path, reference, iteration):
     if not reference.exists():
         train(tables, reference)
-    config = Config.from_dict(tables | {"callbacks": {"json_lines": True, "every": 1}})
+    recipe = CaptioningRecipe.from_dict(tables | {"callbacks": {"json_lines": True, "every": 1}})
     path = tmp_path / "run"
-    run = runs.train(config, path, progress=False, callbacks=[StopsAt(iteration)])
+    run = runs.train(recipe, path, progress=False, callbacks=[StopsAt(iteration)])
     assert run.interrupted
     assert run.stop_reason == "a callback's reason"
     run = runs.resume(path, progress=False)
@@ -412,8 +412,8 @@ def test_a_missing_extra_is_found_before_training(tables, tmp_path, monkeypatch)
     ],
 )
 def test_bad_callbacks(tables, callbacks, message):
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        Config.from_dict(tables | {"callbacks": callbacks})
+    with pytest.raises(RecipeError, match=re.escape(message)):
+        CaptioningRecipe.from_dict(tables | {"callbacks": callbacks})
 
 
 # ------------------------------------------------------------------ modules of update rules and schedules
@@ -435,11 +435,11 @@ def test_a_trained_model_is_loaded_without_the_modules_of_its_training(tables, t
     monkeypatch.undo()
     monkeypatch.delitem(sys.modules, "rules_of_a_user")
     opened = runs.load_run(tmp_path / "run")
-    assert opened.config == run.config
+    assert opened.recipe == run.recipe
     assert runs.evaluate(opened).perplexity > 0
     assert read_records([tmp_path / "run"])[0].task != "unknown"
     with pytest.raises(
-        ConfigError, match=r"last.h5: training.schedule: name is 'rules_of_a_user:Cosine', which cannot"
+        RecipeError, match=r"last.h5: training.schedule: name is 'rules_of_a_user:Cosine', which cannot"
     ):
         runs.resume(tmp_path / "run")
 
@@ -450,10 +450,10 @@ def test_a_trained_model_is_loaded_without_the_modules_of_its_training(tables, t
 def test_the_parameters_that_train_without_stages_and_as_the_default_of_stages(tables, tmp_path):
     training = tables["training"] | {"num_epochs": 1, "trains": ["!W_embed"]}
     run = train(tables | {"training": training, "stage": []}, tmp_path / "run")
-    start = runs.new_model(run.config, run.data).params
+    start = runs.new_model(run.recipe, run.data).params
     changed = {name for name in start if not np.array_equal(start[name], run.model.params[name])}
     assert changed == set(start) - {"W_embed"}
-    stages = Config.from_dict(
+    stages = CaptioningRecipe.from_dict(
         tables | {"training": training, "stage": [{}, {"trains": ["b*"]}, {"trains": "none"}]}
     ).stages()
     assert [stage.options()["trains"] for stage in stages] == [["!W_embed"], ["b*"], None]
@@ -467,7 +467,7 @@ def test_decay_and_excluded_parameters_of_a_stage(tables, tmp_path):
     tables = tables | {"stage": stages, "training": tables["training"] | {"weight_decay": 1e-3}}
     run = train(tables, tmp_path / "run")
     first = load_checkpoint(tmp_path / "run/stage1/last.h5")
-    start = runs.new_model(run.config, run.data).params
+    start = runs.new_model(run.recipe, run.data).params
     np.testing.assert_array_equal(first.parameters["W_embed"], start["W_embed"])
     assert not np.array_equal(first.parameters["Wh"], start["Wh"])
     assert abs(first.parameters["Wx"]).sum() < 0.9 * abs(start["Wx"]).sum()
@@ -491,8 +491,8 @@ def test_decay_and_excluded_parameters_of_a_stage(tables, tmp_path):
     ],
 )
 def test_bad_decays(tables, training, stage, message):
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        Config.from_dict(tables | {"training": training, "stage": [stage]})
+    with pytest.raises(RecipeError, match=re.escape(message)):
+        CaptioningRecipe.from_dict(tables | {"training": training, "stage": [stage]})
 
 
 def test_a_decay_of_no_parameter_is_found_before_training(tables, tmp_path):

@@ -14,25 +14,25 @@ from rnnlab.layers import Regularisation
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.recipes.derived import arguments_of, help_of
-from rnnlab.recipes.recipe import load_config
-from rnnlab.recipes.stages import LossWeights, StageConfig
+from rnnlab.recipes.recipe import load_recipe
+from rnnlab.recipes.stages import LossWeights, StageTable
 from rnnlab.recipes.tables import (
     SEARCH_KEYS,
-    CallbacksConfig,
-    ClassifierConfig,
-    DecodingConfig,
-    ModelConfig,
-    Seq2SeqConfig,
-    TrainingConfig,
+    CallbacksTable,
+    CaptioningModelTable,
+    ClassificationModelTable,
+    DecodingTable,
+    TrainingTable,
+    TranslationModelTable,
 )
 from rnnlab.training import Solver
 from rnnlab.training.callbacks import GradientStatistics, JSONLines, TensorBoard, WeightsAndBiases
 
 TABLES = [
-    (ModelConfig, CaptioningRNN),
-    (Seq2SeqConfig, Seq2Seq),
-    (ClassifierConfig, SequenceClassifier),
-    (TrainingConfig, Solver),
+    (CaptioningModelTable, CaptioningRNN),
+    (TranslationModelTable, Seq2Seq),
+    (ClassificationModelTable, SequenceClassifier),
+    (TrainingTable, Solver),
 ]
 each_table = pytest.mark.parametrize(("table", "constructor"), TABLES, ids=lambda each: each.__name__)
 
@@ -56,13 +56,13 @@ def test_every_key_has_help(table, constructor):
     ("key", "options"), [("regularisation", Regularisation), ("reviewer", ReviewerOptions)]
 )
 def test_some_options_are_a_table_of_their_own(key, options):
-    table = getattr(ModelConfig(), key)
+    table = getattr(CaptioningModelTable(), key)
     assert {field.name: getattr(table, field.name) for field in fields(table)} == options()._asdict()
     assert all(help_of(type(table)).values())
 
 
 def test_keys_of_a_stage_are_those_of_training_with_the_same_values():
-    training, stage = (get_type_hints(table, include_extras=True) for table in (TrainingConfig, StageConfig))
+    training, stage = (get_type_hints(table, include_extras=True) for table in (TrainingTable, StageTable))
     assert set(stage) - set(training) == {"losses", "self_critical"}
     assert {key: stage[key] for key in set(stage) & set(training)} == {
         key: training[key] for key in set(stage) & set(training)
@@ -72,12 +72,12 @@ def test_keys_of_a_stage_are_those_of_training_with_the_same_values():
 def test_callbacks_of_a_recipe(monkeypatch):
     for module in ("tensorboard", "weights_and_biases"):
         monkeypatch.setattr(f"rnnlab.training.callbacks.{module}.find_spec", lambda name: True)
-    assert CallbacksConfig().callbacks() == []
-    table = CallbacksConfig(json_lines=True, tensorboard=True, wandb=True, gradients=True, every=3)
+    assert CallbacksTable().callbacks() == []
+    table = CallbacksTable(json_lines=True, tensorboard=True, wandb=True, gradients=True, every=3)
     made = table.callbacks()
     assert [type(each) for each in made] == [JSONLines, TensorBoard, WeightsAndBiases, GradientStatistics]
     assert {each.every for each in made} == {3}
-    assert all(help_of(CallbacksConfig).values())
+    assert all(help_of(CallbacksTable).values())
 
 
 @pytest.fixture
@@ -95,25 +95,25 @@ def own_callbacks(tmp_path, monkeypatch):
 
 
 def test_callbacks_of_your_own(own_callbacks):
-    table = CallbacksConfig(json_lines=True, own=["own_callbacks:Counts"])
+    table = CallbacksTable(json_lines=True, own=["own_callbacks:Counts"])
     first, second = (table.callbacks() for _ in range(2))
     assert [type(each) for each in first] == [JSONLines, own_callbacks.Counts]
     assert first[1] is not second[1]  # each stage has its own
     with pytest.raises(TypeError, match="own is 'own_callbacks:Needs', which needs folder, expected a class"):
-        CallbacksConfig(own=["own_callbacks:Needs"]).callbacks()
+        CallbacksTable(own=["own_callbacks:Needs"]).callbacks()
     with pytest.raises(ValueError, match="callbacks.own is 'own_callbacks:Absent', which cannot be imported"):
-        CallbacksConfig(own=["own_callbacks:Absent"]).callbacks()
+        CallbacksTable(own=["own_callbacks:Absent"]).callbacks()
     with pytest.raises(ValueError, match="own has 'Counts', expected 'package.module:Class'"):
-        CallbacksConfig(own=["Counts"])
+        CallbacksTable(own=["Counts"])
 
 
 @pytest.mark.slow
 def test_a_recipe_trains_with_callbacks_of_your_own(own_callbacks, tmp_path):
     changes = ["data.kind=digits", "data.max_train=64", "training.num_epochs=1", "training.batch_size=32"]
-    config = load_config("digits_lstm", [*changes, 'callbacks.own=["own_callbacks:Counts"]'])
-    runs.train(config, tmp_path / "run", progress=False)
+    recipe = load_recipe("digits_lstm", [*changes, 'callbacks.own=["own_callbacks:Counts"]'])
+    runs.train(recipe, tmp_path / "run", progress=False)
     assert own_callbacks.Counts.steps == 2
-    assert runs.load_run(tmp_path / "run").config.callbacks.own == ["own_callbacks:Counts"]
+    assert runs.load_run(tmp_path / "run").recipe.callbacks.own == ["own_callbacks:Counts"]
 
 
 def test_weights_of_losses_are_those_of_the_models():
@@ -128,14 +128,12 @@ def test_keys_of_another_method_have_no_effect(method, keys):
     for key, value in values.items():
         if key not in keys:
             with pytest.raises(ValueError, match=f"{key} is {value}, which needs method .* found '{method}'"):
-                DecodingConfig(method, **{key: value})
+                DecodingTable(method, **{key: value})
 
 
 def test_keys_without_effect_get_their_defaults_where_others_change():
-    recipe = DecodingConfig(
-        beam_size=4, length_penalty=0.5, normalisation="gnmt", num_groups=2, diversity=1.0
-    )
-    assert recipe.changed(method="greedy", max_length=7) == DecodingConfig("greedy", max_length=7)
+    recipe = DecodingTable(beam_size=4, length_penalty=0.5, normalisation="gnmt", num_groups=2, diversity=1.0)
+    assert recipe.changed(method="greedy", max_length=7) == DecodingTable("greedy", max_length=7)
     assert recipe.changed(num_groups=1).diversity == recipe.changed(method="sample").diversity == 0.5
     assert recipe.changed(length_penalty=0.0).normalisation == "power"
     assert recipe.changed(beam_size=6) == replace(recipe, beam_size=6)

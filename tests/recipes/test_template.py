@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from rnnlab.recipes.recipe import Config, kinds_of, recipe_from_dict
-from rnnlab.recipes.schema import ConfigError
+from rnnlab.recipes.recipe import CaptioningRecipe, kinds_of, recipe_from_dict
+from rnnlab.recipes.schema import RecipeError
 from rnnlab.recipes.stages import LossWeights
 from rnnlab.recipes.template import kinds, template
 
@@ -16,11 +16,11 @@ from rnnlab.recipes.template import kinds, template
 @pytest.mark.parametrize("kind", kinds())
 def test_a_template_is_a_recipe_of_all_defaults(kind):
     tables = tomllib.loads(template(kind))
-    config = recipe_from_dict(tables)
+    recipe = recipe_from_dict(tables)
     required = {key: value for key, value in tables["data"].items() if value == "PATH"}
-    assert config == recipe_from_dict({"data": required | {"kind": kind}})
+    assert recipe == recipe_from_dict({"data": required | {"kind": kind}})
     for name, table in tables.items():
-        keys = {field.name for field in dataclasses.fields(getattr(config, name))} - set(config.REFUSED)
+        keys = {field.name for field in dataclasses.fields(getattr(recipe, name))} - set(recipe.REFUSED)
         assert set(table) == keys, name
     assert next(iter(tables)) == "data"
 
@@ -85,16 +85,16 @@ def test_keys_that_a_kind_refuses_are_not_named(kind):
     named = {word.strip(",.") for word in template(kind).rpartition("\n\n")[2].split()}
     for loss in dataclasses.fields(LossWeights):
         assert (f"losses.{loss.name}" in named) == (loss.name in tables["model"])
-    assert ("self_critical.samples" in named) == (kind in kinds_of(Config))
+    assert ("self_critical.samples" in named) == (kind in kinds_of(CaptioningRecipe))
     assert ("scheduled_sampling" in named) == ("scheduled_sampling" in tables["training"])
     for key, value in (("scheduled_sampling", {"name": "constant", "value": 0.1}), ("self_critical", {})):
         if key not in {name.partition(".")[0] for name in named}:
-            with pytest.raises(ConfigError, match=f"stage.1.{key} is for models that"):
+            with pytest.raises(RecipeError, match=f"stage.1.{key} is for models that"):
                 recipe_from_dict(tables | {"stage": [{key: value}]})
     if "scheduled_sampling" in named:
         recipe_from_dict(tables | {"stage": [{"scheduled_sampling": {"name": "constant", "value": 0.1}}]})
 
 
 def test_an_unknown_kind():
-    with pytest.raises(ConfigError, match="kind is 'shape'; did you mean shapes?"):
+    with pytest.raises(RecipeError, match="kind is 'shape'; did you mean shapes?"):
         template("shape")

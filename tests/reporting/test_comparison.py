@@ -4,7 +4,7 @@ import pytest
 from rnnlab.reporting.comparison import comparison_text, states_text
 from rnnlab.reporting.record import read_records
 from rnnlab.reporting.results import Results
-from rnnlab.tasks.classification import Evaluation
+from rnnlab.tasks.classification import ClassificationEvaluation
 
 from .conftest import history
 
@@ -14,7 +14,7 @@ def test_runs_side_by_side(write_run):
         write_run(name, changes={"model.hidden_dim": dim}) for name, dim in (("one", 512), ("two", 9))
     )
     labels = np.zeros(2, int)
-    evaluation = Evaluation("val", labels, labels, 0.5, 0.75, np.eye(2, dtype=int))
+    evaluation = ClassificationEvaluation("val", labels, labels, 0.5, 0.75, np.eye(2, dtype=int))
     results = [Results(None, "val", evaluation, ["seen"]), Results(None, "", None, ["no scores: why"])]
     text = comparison_text(read_records([one, two]), results)
     lines = text.splitlines()
@@ -45,7 +45,7 @@ def test_a_run_without_a_recipe_is_not_called_equal(write_run):
 
 def test_a_score_that_a_run_lacks_is_a_dash(write_run):
     labels = np.zeros(2, int)
-    evaluation = Evaluation("val", labels, labels, 0.5, 0.75, np.eye(2, dtype=int))
+    evaluation = ClassificationEvaluation("val", labels, labels, 0.5, 0.75, np.eye(2, dtype=int))
     records = read_records([write_run("one"), write_run("two")])
     text = comparison_text(records, [Results(None, "val", evaluation, []), Results(None, "", None, [])])
     assert ["accuracy", "0.7500", "-"] in [line.split() for line in text.splitlines()]
@@ -83,7 +83,7 @@ def test_a_run_without_epochs_has_its_notes(write_run):
 
 def test_the_states_of_runs_beside_their_scores(write_run):
     labels = np.zeros(2, int)
-    evaluation = Evaluation("val", labels, labels, 0.5, 0.75, np.eye(2, dtype=int))
+    evaluation = ClassificationEvaluation("val", labels, labels, 0.5, 0.75, np.eye(2, dtype=int))
     states = {"one": "failed", "two": "finished"}
     results = [Results(None, "val", evaluation, ["seen"])]
     text = states_text(states, read_records([write_run("two")]), results, notes=["one: why"])
@@ -99,7 +99,9 @@ def test_means_over_seeds_are_below_the_scores(write_run):
     paths = [write_run(f"seed={seed}", changes={"training.seed": seed}) for seed in (0, 1)]
     labels = np.zeros(2, int)
     results = [
-        Results(None, "val", Evaluation("val", labels, labels, 0.5, accuracy, np.eye(2, dtype=int)))
+        Results(
+            None, "val", ClassificationEvaluation("val", labels, labels, 0.5, accuracy, np.eye(2, dtype=int))
+        )
         for accuracy in (0.25, 0.75)
     ]
     records = read_records(paths)

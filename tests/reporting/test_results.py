@@ -9,19 +9,19 @@ from rnnlab.metrics import JavaError
 from rnnlab.recipes.recipe import recipe_from_dict
 from rnnlab.reporting.record import read_records
 from rnnlab.reporting.results import Results, comparability, results_of, score_rows
-from rnnlab.tasks.classification import Evaluation
+from rnnlab.tasks.classification import ClassificationEvaluation
 
 
 def evaluation(accuracy, split="val"):
     labels = np.zeros(2, int)
-    return Evaluation(split, labels, labels, 0.5, accuracy, np.eye(2, dtype=int))
+    return ClassificationEvaluation(split, labels, labels, 0.5, accuracy, np.eye(2, dtype=int))
 
 
 @pytest.fixture
 def opened(monkeypatch):
     """Runs whose data have the splits val and test; the arguments of their evaluations."""
-    config = recipe_from_dict({"data": {"kind": "shapes"}, "evaluation": {"tokenizer": "ptb"}})
-    run = SimpleNamespace(config=config, data=SimpleNamespace(splits={"val": 1, "test": 1}))
+    recipe = recipe_from_dict({"data": {"kind": "shapes"}, "evaluation": {"tokenizer": "ptb"}})
+    run = SimpleNamespace(recipe=recipe, data=SimpleNamespace(splits={"val": 1, "test": 1}))
     calls = []
 
     def evaluate(run, split, **options):

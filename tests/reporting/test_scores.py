@@ -7,13 +7,13 @@ import numpy as np
 
 import rnnlab
 from rnnlab.reporting.scores import scores_table, write_scores
-from rnnlab.tasks.classification import Evaluation
+from rnnlab.tasks.classification import ClassificationEvaluation
 
 
 def test_a_confusion_matrix_is_a_line_for_each_class():
     confusion = np.array([[1200, 0, 3], [0, 0, 0], [1, 0, 1]])
     labels = np.zeros(1, int)
-    text = scores_table(Evaluation("test", labels, labels, 0.5, 0.9967, confusion)).splitlines()
+    text = scores_table(ClassificationEvaluation("test", labels, labels, 0.5, 0.9967, confusion)).splitlines()
     assert [line.split() for line in text[:3]] == [
         ["images", "1"],
         ["loss", "0.5000"],
@@ -28,7 +28,7 @@ def test_a_confusion_matrix_is_a_line_for_each_class():
 
 def test_scores_are_written_with_their_run_and_split(tmp_path):
     labels = np.array([0, 1])
-    evaluation = Evaluation("val", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
+    evaluation = ClassificationEvaluation("val", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
     run = SimpleNamespace(directory=Path("runs") / "one", members=())
     write_scores(tmp_path / "scores.json", evaluation, run, "val")
     written = json.loads((tmp_path / "scores.json").read_text())
@@ -43,7 +43,7 @@ def test_scores_are_written_with_their_run_and_split(tmp_path):
 
 def test_a_run_whose_name_is_not_utf_8(tmp_path):
     directory, labels = os.fsdecode(b"runs/\xffx"), np.array([0, 1])
-    evaluation = Evaluation("val", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
+    evaluation = ClassificationEvaluation("val", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
     run = SimpleNamespace(directory=Path(directory), members=())
     write_scores(tmp_path / "scores.json", evaluation, run, "val")
     assert json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))["run"] == directory
@@ -51,7 +51,7 @@ def test_a_run_whose_name_is_not_utf_8(tmp_path):
 
 def test_a_number_that_is_not_finite_is_null(tmp_path):
     labels = np.array([0, 1])
-    evaluation = Evaluation("val", labels, labels, float("inf"), 1.0, np.eye(2, dtype=int))
+    evaluation = ClassificationEvaluation("val", labels, labels, float("inf"), 1.0, np.eye(2, dtype=int))
     write_scores(
         tmp_path / "scores.json", evaluation, SimpleNamespace(directory=Path("one"), members=()), "val"
     )
@@ -60,7 +60,7 @@ def test_a_number_that_is_not_finite_is_null(tmp_path):
 
 def test_the_scores_of_an_ensemble_name_its_runs(tmp_path):
     labels = np.array([0, 1])
-    evaluation = Evaluation("test", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
+    evaluation = ClassificationEvaluation("test", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
     directories = (Path("runs") / "one", Path("runs") / "two")
     model = SimpleNamespace(average="log_probabilities")
     run = SimpleNamespace(directory=directories[0], members=directories, model=model)

@@ -5,13 +5,15 @@ import numpy as np
 from rnnlab.reporting.record import read_records
 from rnnlab.reporting.results import Results
 from rnnlab.reporting.seeds import means_over_seeds
-from rnnlab.tasks.classification import Evaluation
+from rnnlab.tasks.classification import ClassificationEvaluation
 
 LABELS = np.zeros(2, int)
 
 
 def result(accuracy):
-    return Results(None, "val", Evaluation("val", LABELS, LABELS, 0.5, accuracy, np.eye(2, dtype=int)))
+    return Results(
+        None, "val", ClassificationEvaluation("val", LABELS, LABELS, 0.5, accuracy, np.eye(2, dtype=int))
+    )
 
 
 def test_runs_of_several_models_and_seeds(write_run):

@@ -2,13 +2,15 @@ import numpy as np
 
 from rnnlab.reporting.results import Results
 from rnnlab.reporting.significance import difference_rows
-from rnnlab.tasks.classification import Evaluation
+from rnnlab.tasks.classification import ClassificationEvaluation
 
 
 def result(labels, predictions):
     labels, predictions = np.array(labels), np.array(predictions)
     accuracy = float((labels == predictions).mean())
-    return Results(None, "val", Evaluation("val", labels, predictions, 0.5, accuracy, np.eye(2, dtype=int)))
+    return Results(
+        None, "val", ClassificationEvaluation("val", labels, predictions, 0.5, accuracy, np.eye(2, dtype=int))
+    )
 
 
 LABELS = [0, 1] * 20
@@ -34,7 +36,7 @@ def test_a_small_p_value_is_not_printed_as_zero():
 
 
 def test_scores_without_statistics(monkeypatch):
-    monkeypatch.setattr(Evaluation, "statistics", lambda self: {})
+    monkeypatch.setattr(ClassificationEvaluation, "statistics", lambda self: {})
     rows, notes = difference_rows(["one", "two"], [result(LABELS, WRONG)] * 2, 99)
     assert rows == []
     assert notes == ["two: no differences from one, because the bootstrap has none of the scores"]

@@ -9,7 +9,7 @@ import pytest
 from rnnlab.reporting.record import read_records
 from rnnlab.reporting.results import Results
 from rnnlab.reporting.table import write_table
-from rnnlab.tasks.classification import Evaluation
+from rnnlab.tasks.classification import ClassificationEvaluation
 
 from .conftest import history
 
@@ -32,7 +32,7 @@ def records(write_run):
 
 def test_a_row_for_each_run(records, tmp_path):
     labels = np.zeros(2, int)
-    evaluation = Evaluation("val", labels, labels, 0.5, 1 / 3, np.eye(2, dtype=int))
+    evaluation = ClassificationEvaluation("val", labels, labels, 0.5, 1 / 3, np.eye(2, dtype=int))
     write_table(
         tmp_path / "runs.csv", records, [Results(None, "val", evaluation), Results(None, "", None, ["why"])]
     )

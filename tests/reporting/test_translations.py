@@ -7,7 +7,7 @@ import pytest
 from rnnlab.decoding import Hypothesis
 from rnnlab.metrics import TranslationScores
 from rnnlab.reporting.translations import aligned_words, alignment_picture, translations_text, with_references
-from rnnlab.tasks.translation import Evaluation, Translation
+from rnnlab.tasks.translation import Translation, TranslationEvaluation
 
 
 def translation(text, score=-1.0, alignment=None, finished=True):
@@ -24,7 +24,7 @@ def test_one_line_for_each_source_or_blocks_of_n_best():
 
 def test_translations_with_their_references():
     scores = TranslationScores({"BLEU": 50.0}, "signature", [])
-    evaluated = Evaluation(
+    evaluated = TranslationEvaluation(
         "test",
         [["b", "a"], ["c"]],
         [[translation("A B")], [translation("D")]],

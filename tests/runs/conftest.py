@@ -1,7 +1,7 @@
 import pytest
 
 from rnnlab.data import write_shapes
-from rnnlab.recipes.recipe import Config
+from rnnlab.recipes.recipe import CaptioningRecipe
 
 TABLES = {
     "model": {
@@ -18,7 +18,7 @@ TABLES = {
 
 
 @pytest.fixture(scope="session")
-def config(tmp_path_factory):
+def recipe(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data") / "shapes"
     write_shapes(folder, {"train": 700, "val": 60, "test": 150})
-    return Config.from_dict({"data": {"kind": "shapes", "directory": str(folder)}, **TABLES})
+    return CaptioningRecipe.from_dict({"data": {"kind": "shapes", "directory": str(folder)}, **TABLES})

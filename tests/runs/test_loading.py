@@ -13,22 +13,22 @@ import pytest
 from rnnlab import runs
 from rnnlab.data import write_shapes
 from rnnlab.ensembles import load_ensemble
-from rnnlab.recipes.recipe import Config
+from rnnlab.recipes.recipe import CaptioningRecipe
 from rnnlab.training import Solver
 
 from .conftest import TABLES
 
 
-def test_repr_is_one_line(config):
-    data = runs.open_data(config.data)
-    run = runs.Run(Path("runs/one"), config, data, runs.new_model(config, data))
+def test_repr_is_one_line(recipe):
+    data = runs.open_data(recipe.data)
+    run = runs.Run(Path("runs/one"), recipe, data, runs.new_model(recipe, data))
     assert repr(run) == f"Run('runs/one', model={run.model!r}, data={data!r})"
     assert "\n" not in repr(run)
 
 
 @pytest.mark.slow
-def test_every_kind_of_data_is_opened(config, tmp_path):
-    path = config.data.directory
+def test_every_kind_of_data_is_opened(recipe, tmp_path):
+    path = recipe.data.directory
     images = [
         {
             "id": n,
@@ -61,27 +61,27 @@ def test_every_kind_of_data_is_opened(config, tmp_path):
             1,
         ),
     ):
-        data = runs.open_data(Config.from_dict({"data": table}).data)
+        data = runs.open_data(CaptioningRecipe.from_dict({"data": table}).data)
         assert data.split("val").num_images == images_of_val
 
 
 @pytest.mark.slow
-def test_a_checkpoint_of_a_bare_solver_is_no_run(config, tmp_path):
-    data = runs.open_data(config.data)
-    model = runs.new_model(config, data)
+def test_a_checkpoint_of_a_bare_solver_is_no_run(recipe, tmp_path):
+    data = runs.open_data(recipe.data)
+    model = runs.new_model(recipe, data)
     solver = Solver(model, data, num_epochs=1, run_dir=tmp_path / "run", verbose=False)
     solver.train()
     with pytest.raises(ValueError, match="holds no recipe"):
         runs.load_run(tmp_path / "run")
 
 
-def test_a_checkpoint_makes_no_folder(config, tmp_path):
+def test_a_checkpoint_makes_no_folder(recipe, tmp_path):
     """The built-in data are made where a recipe says, not where the checkpoint of a run does."""
     away = tmp_path / "far away" / "shapes"
     write_shapes(away, {"train": 30, "val": 5, "test": 5})
     tables = {"data": {"kind": "shapes", "directory": str(away)}, **TABLES}
     tables |= {"training": TABLES["training"] | {"num_epochs": 1}}
-    runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
     shutil.rmtree(away.parent)
     message = (
         f"{away}: found no such folder, expected the built-in data of the run; rnnlab data info shapes --set "
@@ -96,13 +96,13 @@ def test_a_checkpoint_makes_no_folder(config, tmp_path):
     assert runs.load_run(tmp_path / "run", with_data=False).inputs.vocabulary
 
 
-def test_a_relative_folder_is_one_of_the_current_folder(config, tmp_path, monkeypatch):
+def test_a_relative_folder_is_one_of_the_current_folder(recipe, tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     write_shapes("shapes", {"train": 30, "val": 5, "test": 5})
     tables = {"data": {"kind": "shapes", "directory": "shapes"}, **TABLES}
     tables |= {"training": TABLES["training"] | {"num_epochs": 1}}
-    runs.train(Config.from_dict(tables), "run", progress=False)
+    runs.train(CaptioningRecipe.from_dict(tables), "run", progress=False)
     monkeypatch.chdir("elsewhere")
     message = (
         f"; the path is relative to the current folder, {tmp_path / 'elsewhere'}: go to the folder where"
@@ -111,8 +111,8 @@ def test_a_relative_folder_is_one_of_the_current_folder(config, tmp_path, monkey
         runs.load_run(tmp_path / "run")
 
 
-def test_a_run_without_its_best_checkpoint(config, tmp_path, capsys):
-    runs.train(config, tmp_path / "run", progress=False)
+def test_a_run_without_its_best_checkpoint(recipe, tmp_path, capsys):
+    runs.train(recipe, tmp_path / "run", progress=False)
     assert runs.load_run(tmp_path / "run").model.params.flat.size
     assert not capsys.readouterr().err
     (tmp_path / "run" / "best.h5").unlink()
@@ -121,12 +121,12 @@ def test_a_run_without_its_best_checkpoint(config, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_run_is_opened_with_the_parameters_that_it_ended_with(config, tmp_path):
+def test_a_run_is_opened_with_the_parameters_that_it_ended_with(recipe, tmp_path):
     for restore_best in (True, False):
-        training = config.training.with_changes(
+        training = recipe.training.with_changes(
             restore_best=restore_best, num_epochs=2, monitor="val_perplexity", monitor_mode="max"
         )
         path = tmp_path / str(restore_best)
-        trained = runs.train(replace(config, training=training), path, progress=False)
+        trained = runs.train(replace(recipe, training=training), path, progress=False)
         opened = runs.load_run(path)
         np.testing.assert_array_equal(opened.model.params.flat, trained.model.params.flat)

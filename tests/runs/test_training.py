@@ -7,20 +7,20 @@ import pytest
 
 from rnnlab import runs
 from rnnlab.metrics.library import Library
-from rnnlab.recipes.recipe import Config, EvaluationConfig
+from rnnlab.recipes.recipe import CaptioningEvaluationTable, CaptioningRecipe
 
 
 def test_a_name_is_no_recipe(tmp_path):
     with pytest.raises(
-        TypeError, match="train: config is 'shapes', expected a recipe, as load_config returns"
+        TypeError, match="train: recipe is 'shapes', expected a recipe, as load_recipe returns"
     ):
         runs.train("shapes", tmp_path / "run")
 
 
 @pytest.mark.slow
-def test_captions_need_the_picture(config, tmp_path, monkeypatch):
+def test_captions_need_the_picture(recipe, tmp_path, monkeypatch):
     pytest.importorskip("pycocoevalcap")
-    seeing = runs.evaluate(runs.train(config, tmp_path / "seeing", progress=False))
+    seeing = runs.evaluate(runs.train(recipe, tmp_path / "seeing", progress=False))
 
     opened = runs.open_data
 
@@ -33,7 +33,7 @@ def test_captions_need_the_picture(config, tmp_path, monkeypatch):
         return data
 
     monkeypatch.setattr("rnnlab.runs.training.open_data", open_blind)
-    blind = runs.evaluate(runs.train(config, tmp_path / "blind", progress=False))
+    blind = runs.evaluate(runs.train(recipe, tmp_path / "blind", progress=False))
     assert seeing.perplexity < 0.75 * blind.perplexity
     assert seeing.scores.corpus["BLEU-4"] > blind.scores.corpus["BLEU-4"] + 0.15
     assert len(set(seeing.sentences)) > 50  # not the same caption for every image
@@ -41,27 +41,29 @@ def test_captions_need_the_picture(config, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_score_that_chooses_no_epoch_is_noted(config, tmp_path, capsys):
+def test_a_score_that_chooses_no_epoch_is_noted(recipe, tmp_path, capsys):
     pytest.importorskip("pycocoevalcap")
-    tables = config.to_dict()
+    tables = recipe.to_dict()
     tables["training"] |= {"num_epochs": 2, "monitor": "BLEU-4", "optim_config": {"learning_rate": 1e-12}}
     tables["evaluation"] |= {"each_epoch": ["BLEU"], "max_images": 5}
-    runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
     assert "in all 2 epochs, so the first one counts as the best" in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_scores_of_each_epoch_steer_training(config, tmp_path):
+def test_scores_of_each_epoch_steer_training(recipe, tmp_path):
     pytest.importorskip("pycocoevalcap")
-    tables = config.to_dict()
+    tables = recipe.to_dict()
     tables["training"] |= {"num_epochs": 2, "monitor": "BLEU-4"}
     tables["evaluation"] |= {"each_epoch": ["BLEU"]}
-    runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
     header = (tmp_path / "run" / "history.csv").read_text().splitlines()[0]
     assert "BLEU-4" in header.split(",")
     run = runs.load_run(tmp_path / "run")
-    assert run.config.training.monitor == "BLEU-4"
-    assert runs.evaluate(run, "val", evaluation=EvaluationConfig(metrics=["BLEU"], max_images=5)).names == (
+    assert run.recipe.training.monitor == "BLEU-4"
+    assert runs.evaluate(
+        run, "val", evaluation=CaptioningEvaluationTable(metrics=["BLEU"], max_images=5)
+    ).names == (
         "val_00000.png",
         "val_00001.png",
         "val_00002.png",
@@ -70,23 +72,23 @@ def test_scores_of_each_epoch_steer_training(config, tmp_path):
     )
 
 
-def test_a_recipe_that_wants_scores_fails_before_training_without_the_extra(config, tmp_path, monkeypatch):
+def test_a_recipe_that_wants_scores_fails_before_training_without_the_extra(recipe, tmp_path, monkeypatch):
     def missing(_):
         raise ImportError('pip install "rnnlab[eval]"')
 
-    tables = config.to_dict()
+    tables = recipe.to_dict()
     tables["training"] |= {"monitor": "BLEU-4"}
     tables["evaluation"] |= {"each_epoch": ["BLEU"]}
     monkeypatch.setattr(Library, "require", missing)
     with pytest.raises(ImportError, match="rnnlab\\[eval\\]"):
-        runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+        runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow
-def test_a_folder_of_runs_is_no_run_with_stages(config, tmp_path):
+def test_a_folder_of_runs_is_no_run_with_stages(recipe, tmp_path):
     """A run may have the name of a stage."""
     run = tmp_path / "experiments" / "stage1"
-    runs.train(replace(config, training=config.training.with_changes(num_epochs=1)), run, progress=False)
+    runs.train(replace(recipe, training=recipe.training.with_changes(num_epochs=1)), run, progress=False)
     with pytest.raises(ValueError, match=f"{run} is a separate run, not a stage of one in .*: resume {run}$"):
         runs.resume(run.parent, num_epochs=2)

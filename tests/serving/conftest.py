@@ -13,7 +13,7 @@ import pytest
 
 from rnnlab import cli
 from rnnlab.data import write_shapes
-from rnnlab.recipes.recipe import DecodingConfig
+from rnnlab.recipes.recipe import DecodingTable
 from rnnlab.runs import load_run
 from rnnlab.serving.server import gradio_settings, listen
 
@@ -86,7 +86,7 @@ def answerer():
 
     def make(kind, directory, *, with_data=False, **changes):
         run = load_run(directory, with_data=with_data)
-        return kind(run, dataclasses.replace(run.config.decoding, **changes))
+        return kind(run, dataclasses.replace(run.recipe.decoding, **changes))
 
     return make
 
@@ -97,8 +97,8 @@ def fixed():
 
     def make(kind, **methods):
         found = kind.__new__(kind)
-        run = SimpleNamespace(directory="runs/fixed", members=(), config=SimpleNamespace(data=None))
-        found.run, found.decoding, found.widest_beam = run, DecodingConfig(), 10
+        run = SimpleNamespace(directory="runs/fixed", members=(), recipe=SimpleNamespace(data=None))
+        found.run, found.decoding, found.widest_beam = run, DecodingTable(), 10
         for name, method in methods.items():
             setattr(found, name, method)
         return found

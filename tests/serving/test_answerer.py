@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from rnnlab.ops.precision import products_in, products_precision
-from rnnlab.recipes.recipe import DecodingConfig
+from rnnlab.recipes.recipe import DecodingTable
 from rnnlab.serving.answerer import Answerer
 
 
@@ -16,7 +16,7 @@ class Run:
 
 
 def answerer(**decoding):
-    return Answerer(Run(), DecodingConfig(**decoding))
+    return Answerer(Run(), DecodingTable(**decoding))
 
 
 def test_an_answer_has_all_sentences_of_a_beam_of_its_own_width():
@@ -80,7 +80,7 @@ def test_a_search_computes_on_the_device_of_the_model(monkeypatch):
         "rnnlab.serving.answerer.ops_on",
         lambda device: devices.append((device, threading.current_thread().name)),
     )
-    found = Answerer(Run(), DecodingConfig(), "gpu:1")
+    found = Answerer(Run(), DecodingTable(), "gpu:1")
     thread = found.search(lambda options: threading.current_thread().name, 1)
     assert devices == [("gpu:1", thread)]
 

@@ -39,7 +39,7 @@ def test_an_ensemble_of_vectors_and_grids(album, answerer, capsys):
     runs = [album.folder / "pooled", album.folder / "grids"]
     photo = album.photographs / "photo_14.png"
     ensemble = load_ensemble(runs, with_data=False)
-    found = PhotographCaptioner(ensemble, ensemble.config.decoding).caption(photo, 3)
+    found = PhotographCaptioner(ensemble, ensemble.recipe.decoding).caption(photo, 3)
     assert rounded(found.captions) == printed(capsys, *runs, photo, "--beam", "3", "--n-best", "3")
     alone = answerer(PhotographCaptioner, runs[1]).caption(photo, 3)
     np.testing.assert_array_equal(found.attention.picture, alone.attention.picture)
@@ -82,7 +82,7 @@ def test_features_unlike_those_of_training_are_noted(album, tmp_path):
     bright = dataclasses.replace(saved.preprocessing, scale=(1.0, 1.0, 1.0))
     encodings = {"features": dataclasses.replace(saved, preprocessing=bright)}
     wrong = dataclasses.replace(run, inputs=dataclasses.replace(run.inputs, encodings=encodings))
-    found = PhotographCaptioner(wrong, run.config.decoding).caption(album.photographs / "photo_1.png", 1)
+    found = PhotographCaptioner(wrong, run.recipe.decoding).caption(album.photographs / "photo_1.png", 1)
     (note,) = found.notes
     assert note.startswith("photo_1.png: its features are ")
 
@@ -100,7 +100,7 @@ def test_an_encoder_that_is_not_known_is_an_error_at_the_start(album):
     run = load_run(album.folder / "pooled", with_data=False)
     unknown = dataclasses.replace(run, inputs=dataclasses.replace(run.inputs, encodings={}))
     with pytest.raises(ValueError, match="do not record which encoder made them: give its ONNX file"):
-        PhotographCaptioner(unknown, run.config.decoding)
+        PhotographCaptioner(unknown, run.recipe.decoding)
 
 
 def test_a_picture_of_the_data_has_the_captions_of_the_command(shapes, answerer, capsys):
@@ -118,7 +118,7 @@ def test_pictures_of_the_training_split_if_there_is_no_other(shapes):
     run = load_run(shapes)
     for split in ("val", "test"):
         del run.data.splits[split]
-    assert list(PictureCaptioner(run, run.config.decoding).splits) == ["train"]
+    assert list(PictureCaptioner(run, run.recipe.decoding).splits) == ["train"]
 
 
 def test_regions_that_are_no_square_grid_have_no_maps(shapes, answerer, monkeypatch):

@@ -46,7 +46,7 @@ def test_a_page_for_sentences_and_one_for_code(fixed, components):
     found = components(translator)
     assert found["textbox"][0]["label"] == "Text"
     assert found["button"][0]["value"] == "Translate"
-    translator.run.config.data = HabeasTable("habeascorpus", "nowhere")
+    translator.run.recipe.data = HabeasTable("habeascorpus", "nowhere")
     translator.run.members = ("runs/a", "runs/<b>")
     found = components(translator)
     assert found["textbox"][0]["label"] == "Code"

@@ -4,8 +4,8 @@ from rnnlab import cli
 
 
 @pytest.fixture(scope="module")
-def run(recipe, tmp_path_factory):
-    """The directory of a run of the module's recipe, which its tests share and do not change."""
+def run(file, tmp_path_factory):
+    """The directory of a run of the module's file, which its tests share and do not change."""
     out = tmp_path_factory.mktemp("runs") / "run"
-    assert cli.main(["train", str(recipe), "--out", str(out), "--no-progress"]) == 0
+    assert cli.main(["train", str(file), "--out", str(out), "--no-progress"]) == 0
     return out

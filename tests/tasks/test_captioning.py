@@ -14,9 +14,9 @@ from rnnlab import cli, metrics, runs
 from rnnlab.data import CaptionData, write_shapes
 from rnnlab.errors import MissingDataError
 from rnnlab.metrics import JavaError
-from rnnlab.recipes.recipe import Config, DecodingConfig, EvaluationConfig, load_config
+from rnnlab.recipes.recipe import CaptioningEvaluationTable, CaptioningRecipe, DecodingTable, load_recipe
 from rnnlab.tasks import captioning
-from rnnlab.tasks.captioning import Captioning
+from rnnlab.tasks.captioning import CaptioningTask
 from rnnlab.tasks.search import decode
 from rnnlab.training import CheckpointError, load_checkpoint
 
@@ -30,13 +30,13 @@ def shapes(tmp_path_factory):
     return folder
 
 
-def config_of(folder, **tables):
+def saved_recipe(folder, **tables):
     data = {"kind": "course", "directory": str(folder), "max_train": 60} | tables.pop("data", {})
     model = {"cell_type": "lstm", "wordvec_dim": 8, "hidden_dim": 12} | tables.pop("model", {})
     training = {"num_epochs": 1, "batch_size": 20} | tables.pop("training", {})
     decoding = {"method": "greedy", "max_length": 6}
     evaluation = {"metrics": ["BLEU"]} | tables.pop("evaluation", {})
-    return Config.from_dict(
+    return CaptioningRecipe.from_dict(
         {"data": data, "model": model, "training": training, "decoding": decoding, "evaluation": evaluation}
         | tables
     )
@@ -45,7 +45,7 @@ def config_of(folder, **tables):
 @pytest.fixture(scope="module")
 def run(shapes, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "course"
-    return runs.train(config_of(shapes), out, progress=False)
+    return runs.train(saved_recipe(shapes), out, progress=False)
 
 
 # ------------------------------------------------------------------ inputs from the run alone
@@ -63,8 +63,8 @@ def test_captions_need_the_run_alone(run, shapes, tmp_path, monkeypatch):
         features = alone.inputs.standardise(file["features"][()], "new.h5")
     np.testing.assert_allclose(features, run.data.split("test").features, rtol=1e-5, atol=1e-6)
     assert alone.inputs.vocabulary == run.data.vocabulary == run.inputs.vocabulary
-    found = decode(alone.model, features, DecodingConfig(method="greedy"))
-    assert found == decode(run.model, run.data.split("test").features, DecodingConfig(method="greedy"))
+    found = decode(alone.model, features, DecodingTable(method="greedy"))
+    assert found == decode(run.model, run.data.split("test").features, DecodingTable(method="greedy"))
     assert cli.main(["caption", str(run.directory), str(tmp_path / "new.h5")]) == 0
 
 
@@ -103,17 +103,17 @@ def test_a_recipe_trains_on_images_with_several_captions(shapes, tmp_path):
     pytest.importorskip("pycocoevalcap")
     data = {"captions_per_image": 5, "features": "local", "global_features": "pca", "lazy": True}
     training = {"batch_size": 16, "checkpoint_every": 1}
-    tables = config_of(
+    tables = saved_recipe(
         shapes, data=data | {"max_train": None}, model={"attention": "additive"}, training=training
     ).to_dict()
     tables["stage"] = [{"num_epochs": 1}, {"num_epochs": 2, "trains": ["W_vocab"]}]
-    run = runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    run = runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
     first, last = (load_checkpoint(tmp_path / "run" / name) for name in ("stage1/last.h5", "last.h5"))
     assert (len(first.losses), len(last.losses)) == (3, 6)  # 40 images
     assert last.fingerprint["captions per image"] == "5"
 
     tables["stage"][1]["num_epochs"] = 1
-    runs.train(Config.from_dict(tables), tmp_path / "shorter", progress=False)
+    runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "shorter", progress=False)
     resumed = runs.resume(tmp_path / "shorter", num_epochs=2, progress=False)
     np.testing.assert_array_equal(resumed.model.params.flat, run.model.params.flat)
 
@@ -127,13 +127,13 @@ def test_a_recipe_trains_on_images_with_several_captions(shapes, tmp_path):
 def test_an_image_is_validated_once_beside_scores_of_each_epoch(shapes, monkeypatch):
     pytest.importorskip("pycocoevalcap")
     evaluation = {"metrics": ["BLEU"], "each_epoch": ["BLEU"], "max_images": 3}
-    config = config_of(shapes, data={"captions_per_image": 5}, evaluation=evaluation)
-    data = runs.open_data(config.data)
-    model = runs.new_model(config, data)
+    recipe = saved_recipe(shapes, data={"captions_per_image": 5}, evaluation=evaluation)
+    data = runs.open_data(recipe.data)
+    model = runs.new_model(recipe, data)
     nats, tokens = model.nll(*data.batch("val", np.arange(60)))
     batches, nll = [], model.nll
     monkeypatch.setattr(model, "nll", lambda *batch: batches.append(batch) or nll(*batch))
-    found = Captioning().epoch_scores(config, data)(model)
+    found = CaptioningTask().epoch_scores(recipe, data)(model)
     assert sum(len(features) for features, _ in batches) == SIZES["val"]
     assert found["val_loss"] == pytest.approx(nats / tokens, rel=1e-6)
     assert {"val_perplexity", "BLEU-4"} < set(found)
@@ -177,9 +177,9 @@ def test_files_of_features_that_do_not_fit_the_model(shapes, model, features, me
     data = CaptionData.from_course(shapes, features=features)
     monkeypatch.setattr("rnnlab.runs.training.open_data", lambda table: data)
     files = {"kind": "karpathy", "annotations": "dataset.json", "features": "features.h5"}
-    config = Config.from_dict({"data": files, "model": model})
+    recipe = CaptioningRecipe.from_dict({"data": files, "model": model})
     with pytest.raises(ValueError, match=message):
-        runs.train(config, tmp_path / "run", progress=False)
+        runs.train(recipe, tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 
@@ -189,7 +189,7 @@ def test_data_without_a_test_split(shapes, tmp_path, monkeypatch):
     with pytest.raises(
         MissingDataError, match="evaluation.split is 'test', and shapes has the splits train, val"
     ):
-        runs.train(config_of(shapes), tmp_path / "run", progress=False)
+        runs.train(saved_recipe(shapes), tmp_path / "run", progress=False)
 
 
 @pytest.mark.parametrize("split", ["test", "val"])
@@ -201,9 +201,9 @@ def test_an_image_that_has_no_reference_is_named_before_training(split, shapes, 
     monkeypatch.setattr("rnnlab.runs.training.open_data", lambda table: data)
     name = data.split(split).names[1]
     with pytest.raises(ValueError, match=f"image {name} has no sentence with words, expected at least one"):
-        runs.train(config_of(shapes, evaluation={"split": split}), tmp_path / "run", progress=False)
-    scored = config_of(shapes, evaluation={"split": split, "max_images": 1})
-    Captioning().check_scorable(scored, data)
+        runs.train(saved_recipe(shapes, evaluation={"split": split}), tmp_path / "run", progress=False)
+    scored = saved_recipe(shapes, evaluation={"split": split, "max_images": 1})
+    CaptioningTask().check_scorable(scored, data)
     assert not (tmp_path / "run").exists()
 
 
@@ -214,10 +214,10 @@ def test_self_critical_stages_need_references_of_all_training_images(shapes, tmp
     data.splits["train"] = replace(data.split("train"), references=references)
     monkeypatch.setattr("rnnlab.runs.training.open_data", lambda table: data)
     stages = [{"num_epochs": 1}, {"num_epochs": 1, "monitor": "CIDEr", "self_critical": {"samples": 2}}]
-    config = config_of(shapes, stage=stages, evaluation={"metrics": ["CIDEr"], "each_epoch": ["CIDEr"]})
+    recipe = saved_recipe(shapes, stage=stages, evaluation={"metrics": ["CIDEr"], "each_epoch": ["CIDEr"]})
     name = data.split("train").names[3]
     with pytest.raises(ValueError, match=f"image {name} has no sentence with words, expected at least one"):
-        runs.train(config, tmp_path / "run", progress=False)
+        runs.train(recipe, tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 
@@ -227,7 +227,7 @@ def test_a_validation_split_without_captions(shapes, tmp_path, monkeypatch):
     data.splits["val"] = replace(val, captions=val.captions[:0], image_idxs=val.image_idxs[:0])
     monkeypatch.setattr("rnnlab.runs.training.open_data", lambda table: data)
     with pytest.raises(ValueError, match="the split val has .* images and no captions, expected captions to"):
-        runs.train(config_of(shapes), tmp_path / "run", progress=False)
+        runs.train(saved_recipe(shapes), tmp_path / "run", progress=False)
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ def test_meteor_of_each_epoch_needs_java_before_training(shapes, tmp_path, no_ja
     pytest.importorskip("pycocoevalcap")
     tables = {"training": {"monitor": "METEOR"}, "evaluation": {"each_epoch": ["METEOR"]}}
     with pytest.raises(JavaError, match="METEOR, in evaluation.each_epoch, needs Java"):
-        runs.train(config_of(shapes, **tables), tmp_path / "run", progress=False)
+        runs.train(saved_recipe(shapes, **tables), tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 
@@ -251,9 +251,9 @@ def test_a_metric_of_each_epoch_that_fails_is_named(shapes, monkeypatch, capsys)
         raise JavaError("METEOR ended")
 
     monkeypatch.setitem(metrics.captions._SCORERS, "METEOR", broken)
-    config = config_of(shapes, evaluation={"each_epoch": ["BLEU", "METEOR"]})
-    data = runs.open_data(config.data)
-    found = Captioning().epoch_scores(config, data)(runs.new_model(config, data))
+    recipe = saved_recipe(shapes, evaluation={"each_epoch": ["BLEU", "METEOR"]})
+    data = runs.open_data(recipe.data)
+    found = CaptioningTask().epoch_scores(recipe, data)(runs.new_model(recipe, data))
     assert "METEOR" not in found
     assert capsys.readouterr().err == "note: METEOR is left out: METEOR ended\n"
 
@@ -262,7 +262,7 @@ def test_the_ptb_tokenizer_needs_java_before_decoding(run, monkeypatch, no_java)
     pytest.importorskip("pycocoevalcap")
     monkeypatch.setattr("rnnlab.tasks.captioning.decode", None)
     with pytest.raises(JavaError, match='evaluation.tokenizer = "ptb" needs Java'):
-        runs.evaluate(run, evaluation=EvaluationConfig(tokenizer="ptb"))
+        runs.evaluate(run, evaluation=CaptioningEvaluationTable(tokenizer="ptb"))
 
 
 def test_scores_name_split_and_tokenizer(run):
@@ -296,8 +296,8 @@ def test_the_recipe_of_coco(tmp_path, monkeypatch):
     sizes = {"attention_dim": 5, "wordvec_dim": 6, "hidden_dim": 7}
     changes = [f"model.{name}={size}" for name, size in sizes.items()]
     changes += ["training.num_epochs=1", "evaluation.each_epoch=[]", "training.monitor=val_loss"]
-    config = load_config("coco_soft_attention", [*changes, "data.max_train=200"])
-    run = runs.train(config, tmp_path / "run", progress=False)
+    recipe = load_recipe("coco_soft_attention", [*changes, "data.max_train=200"])
+    run = runs.train(recipe, tmp_path / "run", progress=False)
     assert {name: split.num_images for name, split in run.data.splits.items()} == {"train": 80, "val": 79}
-    found = decode(run.model, run.data.split("val").model_inputs, config.decoding, first=5)
+    found = decode(run.model, run.data.split("val").model_inputs, recipe.decoding, first=5)
     assert len(found) == 5

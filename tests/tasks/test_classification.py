@@ -10,10 +10,10 @@ import pytest
 
 from rnnlab import cli, runs
 from rnnlab.recipes.recipe import (
-    ClassificationConfig,
-    ClassificationEvaluationConfig,
-    DecodingConfig,
-    load_config,
+    ClassificationEvaluationTable,
+    ClassificationRecipe,
+    DecodingTable,
+    load_recipe,
 )
 from rnnlab.training import load_checkpoint
 
@@ -56,7 +56,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def recipe(folder, tmp_path_factory):
+def file(folder, tmp_path_factory):
     path = tmp_path_factory.mktemp("recipes") / "counts.toml"
     path.write_text(RECIPE.format(directory=folder))
     return path
@@ -68,16 +68,16 @@ def recipe(folder, tmp_path_factory):
 @pytest.mark.slow
 def test_a_few_epochs_over_the_digits(tmp_path):
     pytest.importorskip("sklearn")
-    config = load_config("digits_lstm", ["training.num_epochs=8"])
-    run = runs.train(config, tmp_path / "run", progress=False)
+    recipe = load_recipe("digits_lstm", ["training.num_epochs=8"])
+    run = runs.train(recipe, tmp_path / "run", progress=False)
     assert runs.evaluate(run).accuracy > 0.6
 
 
 @pytest.mark.long
 def test_the_recipe_of_the_digits(tmp_path):
     pytest.importorskip("sklearn")
-    config = load_config("digits_lstm")
-    run = runs.train(config, tmp_path / "run", progress=False)
+    recipe = load_recipe("digits_lstm")
+    run = runs.train(recipe, tmp_path / "run", progress=False)
     assert runs.evaluate(run, "val").accuracy > 0.92
     assert runs.evaluate(run, "test").accuracy > 0.9
 
@@ -85,9 +85,9 @@ def test_the_recipe_of_the_digits(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 def test_a_step_on_real_digits():
-    config = load_config("pmnist_lstm", ["model.hidden_dim=4"])
-    data = runs.open_data(config.data)
-    model = runs.new_model(config, data)
+    recipe = load_recipe("pmnist_lstm", ["model.hidden_dim=4"])
+    data = runs.open_data(recipe.data)
+    model = runs.new_model(recipe, data)
     batch = data.batch("train", data.epoch("train", 4, np.random.default_rng(0))[0])
     assert model.loss(*batch)[0] == pytest.approx(np.log(10), rel=0.3)
 
@@ -111,9 +111,9 @@ def test_a_run_has_the_files_and_metrics_of_every_run(run):
 
 
 @pytest.mark.slow
-def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
+def test_a_resumed_run_ends_where_an_unbroken_one_does(file, run, tmp_path):
     broken = tmp_path / "broken"
-    assert cli.main(["train", str(recipe), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
+    assert cli.main(["train", str(file), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
     assert cli.main(["train", "--resume", str(broken), "--epochs", "3", "--no-progress"]) == 0
     one, other = (load_checkpoint(path / "last.h5") for path in (run, broken))
     np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
@@ -131,28 +131,28 @@ def test_scores_by_hand(run):
     assert found.loss == pytest.approx(nats / count, rel=1e-5)
     assert found.confusion.sum() == 40
     assert found.confusion.trace() == round(40 * found.accuracy)
-    few = runs.evaluate(opened, "val", evaluation=ClassificationEvaluationConfig(max_images=17))
+    few = runs.evaluate(opened, "val", evaluation=ClassificationEvaluationTable(max_images=17))
     np.testing.assert_array_equal(few.labels, opened.data.split("val").labels[:17])
 
 
-def test_the_permutation_belongs_to_the_run(run, recipe):
+def test_the_permutation_belongs_to_the_run(run, file):
     opened = runs.load_run(run)
     assert opened.data.permute_seed == 1
-    other = load_config(recipe, ["data.permute_seed=2"])
+    other = load_recipe(file, ["data.permute_seed=2"])
     assert (runs.open_data(other.data).permutation != opened.data.permutation).any()
 
 
-def test_a_warm_start(recipe, run, tmp_path, capsys):
+def test_a_warm_start(file, run, tmp_path, capsys):
     options = ["--set", f"training.warm_start={run}", "--epochs", "1"]
-    assert cli.main(["train", str(recipe), "--out", str(tmp_path / "warm"), "--no-progress", *options]) == 0
+    assert cli.main(["train", str(file), "--out", str(tmp_path / "warm"), "--no-progress", *options]) == 0
     assert "5 parameters loaded" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- commands
 
 
-def test_training_ends_with_scores_and_what_is_confused(recipe, tmp_path, capsys):
-    assert cli.main(["train", str(recipe), "--out", str(tmp_path / "run"), "--epochs", "1"]) == 0
+def test_training_ends_with_scores_and_what_is_confused(file, tmp_path, capsys):
+    assert cli.main(["train", str(file), "--out", str(tmp_path / "run"), "--epochs", "1"]) == 0
     printed = capsys.readouterr().out
     assert "Scores of the test split:" in printed
     assert "accuracy" in printed
@@ -173,8 +173,8 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
     assert np.sum(written["confusion"]) == 20
 
 
-def test_data_are_described(recipe, capsys):
-    assert cli.main(["data", "info", str(recipe), "--set", "data.max_train=70"]) == 0
+def test_data_are_described(file, capsys):
+    assert cli.main(["data", "info", str(file), "--set", "data.max_train=70"]) == 0
     printed = capsys.readouterr().out
     assert "3 x 3 images, 9 pixels each, permuted with seed 1" in printed
     assert "70" in printed
@@ -209,21 +209,21 @@ def test_data_are_described(recipe, capsys):
         (["train", "RECIPE", "--set", "data.directory=nowhere", "--out", "OUT"], "nowhere: found no such"),
     ],
 )
-def test_errors_name_what_is_wrong(arguments, message, run, recipe, tmp_path, capsys):
-    places = {"RUN": str(run), "RECIPE": str(recipe), "OUT": str(tmp_path / "out")}
+def test_errors_name_what_is_wrong(arguments, message, run, file, tmp_path, capsys):
+    places = {"RUN": str(run), "RECIPE": str(file), "OUT": str(tmp_path / "out")}
     assert cli.main([places.get(argument, argument) for argument in arguments]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_there_is_nothing_to_search_for(run):
     with pytest.raises(ValueError, match="decoding is given, but a model that classifies"):
-        runs.evaluate(runs.load_run(run), decoding=DecodingConfig())
+        runs.evaluate(runs.load_run(run), decoding=DecodingTable())
 
 
 def test_recipes_of_the_digits(tmp_path):
     pytest.importorskip("sklearn")
     tables = {"data": {"kind": "digits", "permute_seed": 3, "max_train": 40}, "model": {"hidden_dim": 2}}
-    config = ClassificationConfig.from_dict(tables)
-    data = runs.open_data(config.data)
+    recipe = ClassificationRecipe.from_dict(tables)
+    data = runs.open_data(recipe.data)
     assert (len(data.split("train")), data.permute_seed) == (40, 3)
-    assert runs.new_model(config, data).params["Wx"].shape == (1, 8)
+    assert runs.new_model(recipe, data).params["Wx"].shape == (1, 8)

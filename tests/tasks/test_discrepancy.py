@@ -6,7 +6,7 @@ import pytest
 from rnnlab.data import ParallelData
 from rnnlab.decoding import greedy
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
-from rnnlab.recipes.recipe import TranslationConfig
+from rnnlab.recipes.recipe import TranslationRecipe
 from rnnlab.tasks import task_of
 from rnnlab.tasks.discrepancy import discrepancy
 
@@ -23,15 +23,15 @@ def given(rng):
         "training": {"batch_size": 2},
         "decoding": {"method": "beam", "beam_size": 2, "n_best": 2, "max_length": 4},
     }
-    config = TranslationConfig.from_dict(tables)
-    return config, data, task_of(config).new_model(config, data)
+    recipe = TranslationRecipe.from_dict(tables)
+    return recipe, data, task_of(recipe).new_model(recipe, data)
 
 
 @pytest.mark.parametrize(("max_length", "finished"), [(4, True), (1, False)])
 def test_states_and_distances(max_length, finished, given):
-    config, data, model = given
-    config = replace(config, decoding=replace(config.decoding, max_length=max_length))
-    found = discrepancy(config, data, model, "test")
+    recipe, data, model = given
+    recipe = replace(recipe, decoding=replace(recipe.decoding, max_length=max_length))
+    found = discrepancy(recipe, data, model, "test")
     assert found.teacher_forced.shape == found.free_running.shape == (5, 5)
     source, target = data.batch("test", np.arange(5))
     np.testing.assert_allclose(found.teacher_forced, model.last_states(source, target), rtol=1e-5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab.data import Vocabulary
-from rnnlab.tasks.classification import Classification
+from rnnlab.tasks.classification import ClassificationTask
 from rnnlab.tasks.ensembles import Member, check_same, check_same_splits, check_same_words
 from rnnlab.tasks.translation import TranslationTask
 
@@ -54,9 +54,9 @@ PIXELS = {"image_shape": (2, 2), "white": 255, "permutation": np.arange(4)}
         (TranslationTask(), TEXTS, {"vocabulary": OTHERS}, "vocabulary"),
         (TranslationTask(), TEXTS, {"tokenizer": "code"}, "tokenizer"),
         (TranslationTask(), TEXTS, {"source_subwords": "other"}, "subwords of the source"),
-        (Classification(), PIXELS, {"image_shape": (1, 4)}, "size of images"),
-        (Classification(), PIXELS, {"white": 1}, "white"),
-        (Classification(), PIXELS, {"permutation": np.arange(4)[::-1]}, "order of the pixels"),
+        (ClassificationTask(), PIXELS, {"image_shape": (1, 4)}, "size of images"),
+        (ClassificationTask(), PIXELS, {"white": 1}, "white"),
+        (ClassificationTask(), PIXELS, {"permutation": np.arange(4)[::-1]}, "order of the pixels"),
     ],
 )
 def test_inputs_of_an_ensemble_are_the_same(task, inputs, change, name):

@@ -10,7 +10,7 @@ from rnnlab import cli, runs
 from rnnlab.data import CaptionData, write_shapes
 from rnnlab.data.block_cache import BlockCache
 from rnnlab.data.lazy import LazyFeatures
-from rnnlab.recipes.recipe import Config
+from rnnlab.recipes.recipe import CaptioningRecipe
 from rnnlab.serving.captioning import PictureCaptioner
 
 SIZES = {"train": 40, "val": 12, "test": 10}
@@ -54,7 +54,7 @@ def watch(monkeypatch):
     return found
 
 
-def config_of(folder, *, lazy=True, **tables):
+def saved_recipe(folder, *, lazy=True, **tables):
     data = {"kind": "course", "directory": str(folder), "max_train": 60, "lazy": lazy}
     defaults = {
         "data": data,
@@ -63,13 +63,15 @@ def config_of(folder, *, lazy=True, **tables):
         "decoding": {"method": "greedy", "max_length": 6},
         "evaluation": {"metrics": ["BLEU"]},
     }
-    return Config.from_dict({name: table | tables.get(name, {}) for name, table in defaults.items()})
+    return CaptioningRecipe.from_dict(
+        {name: table | tables.get(name, {}) for name, table in defaults.items()}
+    )
 
 
-def sentences(folder, config):
+def sentences(folder, recipe):
     """The captions of the split "test", by the run of ``folder`` on the data of a recipe."""
     run = runs.load_run(folder)
-    run.data.splits["test"] = runs.open_data(config.data).split("test")
+    run.data.splits["test"] = runs.open_data(recipe.data).split("test")
     return runs.evaluate(run, "test").sentences
 
 
@@ -88,10 +90,10 @@ def test_no_task_reads_a_whole_split(shapes, tmp_path, watch, tables):
     pytest.importorskip("pycocoevalcap")
     pytest.importorskip("jinja2")
     tables = tables | {"evaluation": {"metrics": ["BLEU"], "each_epoch": ["BLEU"]}}
-    run = runs.train(config_of(shapes, **tables), tmp_path / "run", progress=False)
+    run = runs.train(saved_recipe(shapes, **tables), tmp_path / "run", progress=False)
     lazy = runs.evaluate(run, "test").sentences
     runs.discrepancy(run, "test")
-    PictureCaptioner(run, run.config.decoding).caption("test", 3, beam_size=1)
+    PictureCaptioner(run, run.recipe.decoding).caption("test", 3, beam_size=1)
     for command in (
         ["caption", "test"],
         ["discrepancy", "--split", "val"],
@@ -101,16 +103,16 @@ def test_no_task_reads_a_whole_split(shapes, tmp_path, watch, tables):
         assert cli.main([command[0], str(run.directory), *command[1:]]) == 0
     assert 0 < watch.most_bytes <= 1 << 16
     assert 3 <= watch.most_rows <= MOST_ROWS
-    assert sentences(run.directory, config_of(shapes, lazy=False, **tables)) == lazy
+    assert sentences(run.directory, saved_recipe(shapes, lazy=False, **tables)) == lazy
 
 
 @pytest.mark.slow
 def test_rewards_of_sampled_captions(shapes, tmp_path, watch):
     pytest.importorskip("pycocoevalcap")
     scores = {"evaluation": {"each_epoch": ["CIDEr"]}, "training": {"monitor": "CIDEr"}}
-    tables = config_of(shapes, **scores).to_dict()
+    tables = saved_recipe(shapes, **scores).to_dict()
     tables["stage"] = [{"num_epochs": 1}, {"self_critical": {"samples": 2, "max_length": 6}}]
-    runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
     assert watch.most_rows >= 3
 
 
@@ -133,8 +135,8 @@ def test_a_file_is_joined_written_and_captioned(tmp_path, watch, capsys):
         file["filenames"] = np.array([f"{k}.jpg" for k in range(30)], "S")
     data = {"kind": "karpathy", "annotations": str(annotations), "features": str(features), "min_count": 1}
     data |= {"lazy": True}
-    tables = config_of(tmp_path, evaluation={"split": "val"}).to_dict() | {"data": data}
-    run = runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    tables = saved_recipe(tmp_path, evaluation={"split": "val"}).to_dict() | {"data": data}
+    run = runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
     assert cli.main(["caption", str(run.directory), str(features)]) == 0
     assert len(capsys.readouterr().out.splitlines()) > 20
     files = ["--karpathy", str(annotations), "--features", str(features), "--min-count", "1"]

@@ -44,9 +44,9 @@ def untrained(tables, name):
     """A run whose model has random parameters: it writes long sentences."""
     if name in SCORERS and not SCORERS[name].installed:
         pytest.skip("needs the scorers")
-    config = recipe_from_dict(tables[name] | {"evaluation": EVALUATION[name]})
-    data = runs.open_data(config.data)
-    return runs.Run(Path("none"), config, data, runs.new_model(config, data))
+    recipe = recipe_from_dict(tables[name] | {"evaluation": EVALUATION[name]})
+    data = runs.open_data(recipe.data)
+    return runs.Run(Path("none"), recipe, data, runs.new_model(recipe, data))
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
@@ -64,11 +64,11 @@ def test_an_evaluation_is_that_of_one_process(name, ranks, tables):
 def test_the_scores_after_an_epoch_are_those_of_one_process(name, tables):
     def scores(communicator):
         run = untrained(tables, name)
-        evaluate = task_of(run.config).epoch_scores(run.config, run.data, communicator)
+        evaluate = task_of(run.recipe).epoch_scores(run.recipe, run.data, communicator)
         return dict(evaluate(run.model))
 
     run = untrained(tables, name)
-    expected = dict(task_of(run.config).epoch_scores(run.config, run.data)(run.model))
+    expected = dict(task_of(run.recipe).epoch_scores(run.recipe, run.data)(run.model))
     assert on_ranks(3, scores) == [expected] * 3
 
 
@@ -87,7 +87,7 @@ def test_a_discrepancy_is_that_of_one_process(name, tables):
 def test_captions_are_those_of_one_process(method, tables):
     def captions(communicator=search.ALONE):
         run = untrained(tables, CAPTIONS)
-        options = run.config.decoding.changed(method=method, n_best=1)
+        options = run.recipe.decoding.changed(method=method, n_best=1)
         images = run.data.split("train").model_inputs
         return decode(run.model, images, options, rng=5, first=11, communicator=communicator)
 
@@ -100,8 +100,8 @@ def test_alignments_are_those_of_one_process(tables):
     def translations(communicator=search.ALONE):
         run = untrained(tables, TRANSLATION)
         sources = [*run.data.split("train").source[:10], []]
-        options = run.config.decoding.changed(method="greedy")
-        return translate(run.model, sources, options, alignments=True, communicator=communicator)
+        options = run.recipe.decoding.changed(method="greedy")
+        return translate(run.model, sources, options, return_alignments=True, communicator=communicator)
 
     expected = translations()
     for found in on_ranks(2, translations):
@@ -119,7 +119,7 @@ def test_each_rank_decodes_its_own_blocks(tables, monkeypatch):
         run = untrained(tables, CAPTIONS)
         decoded.append([])
         images = run.data.split("train").model_inputs
-        options = run.config.decoding.changed(method="greedy")
+        options = run.recipe.decoding.changed(method="greedy")
         return len(decode(run.model, images, options, first=11, communicator=communicator))
 
     decoded = []
@@ -134,7 +134,7 @@ def test_a_machine_without_java_is_an_error_of_all_ranks(tables, monkeypatch):
 
     def evaluated(communicator):
         run = untrained(tables, CAPTIONS)
-        evaluation = replace(run.config.evaluation, tokenizer="ptb")
+        evaluation = replace(run.recipe.evaluation, tokenizer="ptb")
         with pytest.raises(JavaError, match="needs Java"):
             runs.evaluate(run, "val", evaluation=evaluation, communicator=communicator)
 

@@ -7,7 +7,7 @@ import pytest
 
 from rnnlab.decoding import Ensemble
 from rnnlab.models import Seq2Seq
-from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
+from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingTable
 from rnnlab.tasks import search
 
 WORDS = {"x": 0, "<UNK>": 1, "<NULL>": 2, "<END>": 3, "<START>": 4}  # not in the usual order
@@ -23,7 +23,7 @@ def test_every_key_reaches_the_search(method, monkeypatch):
     monkeypatch.setattr(search, FUNCTIONS[method], lambda _, rows, **options: asked.append(options) or rows)
     of_others = {key for other, keys in SEARCH_KEYS.items() if other != method for key in keys}
     given = {key: value for key, value in NOT_DEFAULT.items() if key not in of_others}
-    options = DecodingConfig(method=method, **given)
+    options = DecodingTable(method=method, **given)
     found = search.decode(Seq2Seq(WORDS, WORDS, 2, 2), np.zeros((300, 1), int), options, rng=5)
     assert len(found) == 300
     for options in asked:
@@ -39,7 +39,7 @@ def test_how_many_rows_are_decoded_together(method, device, monkeypatch):
     """More on a GPU; samples are drawn for the same blocks everywhere."""
     asked = []
     monkeypatch.setattr(search, FUNCTIONS[method], lambda _, rows, **options: asked.append(len(rows)) or rows)
-    model, options = Seq2Seq(WORDS, WORDS, 2, 2), DecodingConfig(method=method)
+    model, options = Seq2Seq(WORDS, WORDS, 2, 2), DecodingTable(method=method)
     pair = Ensemble([model, Seq2Seq(WORDS, WORDS, 2, 2, rng=1)])
     search.decode(model, np.zeros((600, 1), int), options)
     assert asked == [250, 250, 100]
@@ -51,12 +51,12 @@ def test_how_many_rows_are_decoded_together(method, device, monkeypatch):
 
 
 def test_no_key_is_left_out_here():
-    assert {field.name for field in fields(DecodingConfig)} == {*NOT_DEFAULT, "method", "forbid_unknown"}
+    assert {field.name for field in fields(DecodingTable)} == {*NOT_DEFAULT, "method", "forbid_unknown"}
 
 
 def test_unknown_words_may_be_allowed(monkeypatch):
     asked = []
     monkeypatch.setattr(search, "greedy", lambda _, rows, **options: asked.append(options) or rows)
     model = Seq2Seq(WORDS, WORDS, 2, 2)
-    search.decode(model, np.zeros((1, 1), int), DecodingConfig(method="greedy", forbid_unknown=False))
+    search.decode(model, np.zeros((1, 1), int), DecodingTable(method="greedy", forbid_unknown=False))
     assert asked[0]["forbid"] == [WORDS["<NULL>"], WORDS["<START>"]]

@@ -8,7 +8,7 @@ import pytest
 
 from rnnlab import cli, runs
 from rnnlab.data import Subwords
-from rnnlab.recipes.recipe import ConfigError, TranslationEvaluationConfig, load_config
+from rnnlab.recipes.recipe import RecipeError, TranslationEvaluationTable, load_recipe
 from rnnlab.training import CheckpointError, load_checkpoint
 
 from .letters import RECIPE
@@ -38,7 +38,7 @@ def write(folder, splits):
 
 
 @pytest.fixture(scope="module")
-def recipe(tmp_path_factory):
+def file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("words")
     write(folder, {"train": 200, "val": 20})
     path = folder / "words.toml"
@@ -50,15 +50,15 @@ def recipe(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def run(recipe, tmp_path_factory):
+def run(file, tmp_path_factory):
     pytest.importorskip("sacrebleu")
     path = tmp_path_factory.mktemp("runs") / "run"
-    runs.train(load_config(recipe, ["training.num_epochs=12", "model.hidden_dim=32"]), path, progress=False)
+    runs.train(load_recipe(file, ["training.num_epochs=12", "model.hidden_dim=32"]), path, progress=False)
     return path
 
 
-def test_the_checkpoint_has_the_models_as_bytes(run, recipe):
-    data = runs.open_data(load_config(recipe).data)
+def test_the_checkpoint_has_the_models_as_bytes(run, file):
+    data = runs.open_data(load_recipe(file).data)
     with h5py.File(run / "best.h5") as file:
         saved = [file[f"preprocessing/{name}"] for name in ("source_subwords", "subwords")]
         assert all(dataset.dtype == np.uint8 for dataset in saved)
@@ -77,15 +77,15 @@ def test_new_sentences_are_split_and_put_together_without_the_data(run, monkeypa
     assert "sentence 2: read as <UNK>: 日本" in printed.err
 
 
-def test_bleu_is_that_of_13a_on_texts(run, recipe):
+def test_bleu_is_that_of_13a_on_texts(run, file):
     from sacrebleu.metrics import BLEU
 
     opened = runs.load_run(run)
     evaluated = runs.evaluate(opened)
-    references = (recipe.parent / "val.trg").read_text().splitlines()
+    references = (file.parent / "val.trg").read_text().splitlines()
     report = evaluated.report()["sentences"]
     assert [entry["references"] for entry in report] == [[line] for line in references]
-    assert [entry["source"] for entry in report] == (recipe.parent / "val.src").read_text().splitlines()
+    assert [entry["source"] for entry in report] == (file.parent / "val.src").read_text().splitlines()
     found = [entry["translation"] for entry in report]
     expected = BLEU(smooth_method="none").corpus_score(found, [references])
     assert evaluated.scores.corpus["BLEU"] == pytest.approx(expected.score)
@@ -97,8 +97,8 @@ def test_bleu_is_that_of_13a_on_texts(run, recipe):
 
 
 @pytest.mark.slow
-def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, tmp_path):
-    short = load_config(recipe, ["training.num_epochs=2", "evaluation.each_epoch=[]"])
+def test_a_resumed_run_ends_where_an_unbroken_one_does(file, tmp_path):
+    short = load_recipe(file, ["training.num_epochs=2", "evaluation.each_epoch=[]"])
     runs.train(short, tmp_path / "whole", progress=False)
     runs.train(runs.with_epochs(short, 1), tmp_path / "broken", progress=False)
     runs.resume(tmp_path / "broken", num_epochs=2, progress=False)
@@ -106,8 +106,8 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, tmp_path):
     np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
 
 
-def test_other_training_sentences_are_reported(run, recipe):
-    train = recipe.parent / "train.trg"
+def test_other_training_sentences_are_reported(run, file):
+    train = file.parent / "train.trg"
     kept = train.read_text()
     train.write_text(kept.replace("Katze", "Mieze"))
     try:
@@ -123,18 +123,18 @@ def test_an_ensemble_reads_the_same_pieces(run, tmp_path, capsys):
     assert "▁" not in capsys.readouterr().out
 
 
-def test_keystrokes_are_of_words(run, recipe):
+def test_keystrokes_are_of_words(run, file):
     with pytest.raises(
-        ConfigError, match=r"evaluation.metrics has 'CS-k', expected BLEU alone with data.tokenizer"
+        RecipeError, match=r"evaluation.metrics has 'CS-k', expected BLEU alone with data.tokenizer"
     ):
-        load_config(recipe, ['evaluation.metrics=["CS-k"]'])
+        load_recipe(file, ['evaluation.metrics=["CS-k"]'])
     with pytest.raises(ValueError, match="evaluation.metrics has 'CS-k'"):
-        runs.evaluate(runs.load_run(run), evaluation=TranslationEvaluationConfig("val", metrics=["CS-k"]))
+        runs.evaluate(runs.load_run(run), evaluation=TranslationEvaluationTable("val", metrics=["CS-k"]))
 
 
-def test_a_recipe_names_the_number_of_pieces(recipe):
-    with pytest.raises(ConfigError, match=r"data.vocabulary_size is missing, expected an integer"):
-        load_config(recipe, ["data.vocabulary_size=none"])
+def test_a_recipe_names_the_number_of_pieces(file):
+    with pytest.raises(RecipeError, match=r"data.vocabulary_size is missing, expected an integer"):
+        load_recipe(file, ["data.vocabulary_size=none"])
 
 
 def test_reports_have_sentences(run, tmp_path):

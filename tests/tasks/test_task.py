@@ -5,7 +5,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from rnnlab.data import Vocabulary
-from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig, load_config
+from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, TranslationRecipe, load_recipe
 from rnnlab.recipes.shipped import names
 from rnnlab.recipes.stages import check_stages
 from rnnlab.tasks import TASKS, captioning, task_of, task_of_data
@@ -14,20 +14,22 @@ from rnnlab.tasks.task import Task, chosen_on, limited
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.makes)
 def test_a_task_opens_every_kind_of_its_data(task):
-    assert set(task.openers) == set(get_args(get_type_hints(task.recipe)["data"]))
-    assert task.writes_sentences == ("decoding" in {field.name for field in dataclasses.fields(task.recipe)})
+    assert set(task.openers) == set(get_args(get_type_hints(task.recipe_type)["data"]))
+    assert task.writes_sentences == (
+        "decoding" in {field.name for field in dataclasses.fields(task.recipe_type)}
+    )
 
 
 @pytest.mark.parametrize("name", names())
 def test_the_model_and_the_stages_of_every_recipe_fit(name):
     """With few units, and a stand-in for the data, which may not be here."""
-    config = load_config(name)
+    recipe = load_recipe(name)
     widths = {
         field.name: 4
-        for field in dataclasses.fields(config.model)
-        if field.name.endswith("_dim") and getattr(config.model, field.name) is not None
+        for field in dataclasses.fields(recipe.model)
+        if field.name.endswith("_dim") and getattr(recipe.model, field.name) is not None
     }
-    config = dataclasses.replace(config, model=dataclasses.replace(config.model, **widths))
+    recipe = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, **widths))
     vocabulary = Vocabulary(["<NULL>", "<START>", "<END>", "<UNK>", "a", "dog"])
     data = SimpleNamespace(
         name="data",
@@ -37,28 +39,28 @@ def test_the_model_and_the_stages_of_every_recipe_fit(name):
         splits=("train", "val"),
         epoch=lambda split, batch_size, rng: [0],
         num_features=5,
-        num_global_features=3 if getattr(config.data, "global_features", None) else None,
+        num_global_features=3 if getattr(recipe.data, "global_features", None) else None,
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(captioning, "check_features", lambda config, data: None)
-        model = task_of(config).new_model(config, data)
-    check_stages(config.stages(), model, data)
+        patch.setattr(captioning, "check_features", lambda recipe, data: None)
+        model = task_of(recipe).new_model(recipe, data)
+    check_stages(recipe.stages(), model, data)
     assert model.params.flat.size > 0
 
 
 def test_recipes_and_tables_have_one_task():
     tables = {
-        Config: {"kind": "shapes"},
-        TranslationConfig: {"kind": "habeas", "directory": "x"},
-        ClassificationConfig: {"kind": "digits"},
+        CaptioningRecipe: {"kind": "shapes"},
+        TranslationRecipe: {"kind": "habeas", "directory": "x"},
+        ClassificationRecipe: {"kind": "digits"},
     }
-    for recipe, data in tables.items():
-        config = recipe.from_dict({"data": data})
-        assert task_of(config).recipe is recipe
-        assert task_of_data(config.data) is task_of(config)
-        with pytest.raises(TypeError, match=r"table is a \w*Config, expected the table \[data\] of a recipe"):
-            task_of_data(config)
-    with pytest.raises(TypeError, match="config is a str, expected a recipe, as load_config returns"):
+    for recipe_type, data in tables.items():
+        recipe = recipe_type.from_dict({"data": data})
+        assert task_of(recipe).recipe_type is recipe_type
+        assert task_of_data(recipe.data) is task_of(recipe)
+        with pytest.raises(TypeError, match=r"table is a \w*Recipe, expected the table \[data\] of a recipe"):
+            task_of_data(recipe)
+    with pytest.raises(TypeError, match="recipe is a str, expected a recipe, as load_recipe returns"):
         task_of("shapes")
 
 
@@ -66,7 +68,7 @@ def test_recipes_and_tables_have_one_task():
     "name", ["new_model", "inputs", "check_ensemble", "combined", "epoch_scores", "evaluate"]
 )
 def test_a_task_without_one_of_its_methods_cannot_be_made(name):
-    methods = {each: getattr(captioning.Captioning, each) for each in Task.__abstractmethods__}
+    methods = {each: getattr(captioning.CaptioningTask, each) for each in Task.__abstractmethods__}
     type("Whole", (Task,), methods)()
     del methods[name]
     with pytest.raises(TypeError, match=name):
@@ -75,7 +77,7 @@ def test_a_task_without_one_of_its_methods_cannot_be_made(name):
 
 def test_self_critical_training_is_of_captioning_alone():
     for task in TASKS:
-        if task.recipe is not Config:
+        if task.recipe_type is not CaptioningRecipe:
             with pytest.raises(NotImplementedError, match=f"{type(task).__name__} has no self-critical"):
                 task.self_critical(None, None)
 

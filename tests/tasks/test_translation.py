@@ -13,7 +13,7 @@ from rnnlab.data import ParallelData
 from rnnlab.decoding import read_lexicon
 from rnnlab.metrics.library import TRANSLATION_SCORERS, Library
 from rnnlab.models import Seq2Seq
-from rnnlab.recipes.recipe import DecodingConfig, TranslationConfig, TranslationEvaluationConfig, load_config
+from rnnlab.recipes.recipe import DecodingTable, TranslationEvaluationTable, TranslationRecipe, load_recipe
 from rnnlab.tasks import translation
 from rnnlab.tasks.translation import best_words, translate
 from rnnlab.training import Solver, load_checkpoint
@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def recipe(folder, tmp_path_factory):
+def file(folder, tmp_path_factory):
     path = tmp_path_factory.mktemp("recipes") / "letters.toml"
     path.write_text(RECIPE.format(directory=folder))
     return path
@@ -52,7 +52,7 @@ def test_a_model_learns_to_turn_sentences_round(rng):
         verbose=False,
     ).train()
     val = data.split("val")
-    found = translate(model, val.source, DecodingConfig(max_length=10), alignments=True)
+    found = translate(model, val.source, DecodingTable(max_length=10), return_alignments=True)
     right = [words == target for words, target in zip(best_words(found), val.target, strict=True)]
     assert np.mean(right) > 0.9
     # the first word that is written comes from the last that was read
@@ -72,9 +72,9 @@ def test_a_run_has_the_files_and_scores_of_every_run(run):
 
 
 @pytest.mark.slow
-def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
+def test_a_resumed_run_ends_where_an_unbroken_one_does(file, run, tmp_path):
     broken = tmp_path / "broken"
-    assert cli.main(["train", str(recipe), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
+    assert cli.main(["train", str(file), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
     assert cli.main(["train", "--resume", str(broken), "--epochs", "2", "--no-progress"]) == 0
     one, other = (load_checkpoint(path / "last.h5") for path in (run, broken))
     np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
@@ -90,9 +90,9 @@ def test_scores_by_hand(run):
     expected = translation.corpus_bleu(best_words(evaluated.translations), evaluated.references)
     assert evaluated.scores == expected
     assert list(evaluated.statistics()) == ["BLEU"]
-    options = replace(opened.config.decoding, max_length=1)
+    options = replace(opened.recipe.decoding, max_length=1)
     few = runs.evaluate(
-        opened, decoding=options, evaluation=TranslationEvaluationConfig("val", max_sentences=4)
+        opened, decoding=options, evaluation=TranslationEvaluationTable("val", max_sentences=4)
     )
     assert few.sources == opened.data.split("val").source[:4]
     assert [len(words) for words in best_words(few.translations)] == [1] * 4
@@ -102,7 +102,7 @@ def test_scores_by_hand(run):
 def test_keystrokes_by_hand(run):
     """Of the teacher-forced distributions, sentence by sentence, without translating anything."""
     opened = runs.load_run(run)
-    evaluated = runs.evaluate(opened, evaluation=TranslationEvaluationConfig("test_small", metrics=["CS-k"]))
+    evaluated = runs.evaluate(opened, evaluation=TranslationEvaluationTable("test_small", metrics=["CS-k"]))
     assert evaluated.translations is evaluated.scores is None
     data, model = opened.data, opened.model
     pairs, words = data.split("test_small"), data.vocabulary.idx_to_word
@@ -127,7 +127,7 @@ def test_keystrokes_of_words_that_the_vocabulary_lacks(run):
     train = opened.data.split("train")
     both = {"train": zip(train.source, train.target, strict=True), "strange": pairs}
     opened.data.splits["strange"] = ParallelData(both).split("strange")
-    evaluation = TranslationEvaluationConfig("strange", metrics=["CS-k"])
+    evaluation = TranslationEvaluationTable("strange", metrics=["CS-k"])
     found = runs.evaluate(opened, evaluation=evaluation).keystrokes
     assert found.characters == 6
     assert found.sentences["CS-5"][1] is None
@@ -149,11 +149,11 @@ def test_the_discrepancy_of_pairs(run, capsys):
         runs.discrepancy(opened, "dev")
 
 
-def test_reconstruction_in_a_recipe(recipe, tmp_path):
+def test_reconstruction_in_a_recipe(file, tmp_path):
     """In the decoder, and in both directions of the encoder."""
     keys = ["reconstruction=0.1", "encoder_reconstruction=0.2", "encoder_reconstructor_dim=3"]
-    config = load_config(recipe, [f"model.{key}" for key in keys] + ["training.num_epochs=1"])
-    run = runs.train(config, tmp_path / "run", progress=False)
+    recipe = load_recipe(file, [f"model.{key}" for key in keys] + ["training.num_epochs=1"])
+    run = runs.train(recipe, tmp_path / "run", progress=False)
     names = {name for name in run.model.params if "arnet" in name}
     assert len(names) == 15
     again = runs.load_run(tmp_path / "run").model
@@ -162,24 +162,24 @@ def test_reconstruction_in_a_recipe(recipe, tmp_path):
 
 
 @pytest.mark.slow
-def test_bleu_of_each_epoch_steers_training(recipe, tmp_path):
+def test_bleu_of_each_epoch_steers_training(file, tmp_path):
     pytest.importorskip("sacrebleu")
-    config = load_config(recipe, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
-    run = runs.train(config, tmp_path / "run", progress=False)
+    recipe = load_recipe(file, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
+    run = runs.train(recipe, tmp_path / "run", progress=False)
     rows = list(csv.DictReader((tmp_path / "run" / "history.csv").read_text().splitlines()))
-    greedy = config.decoding.changed(method="greedy")
+    greedy = recipe.decoding.changed(method="greedy")
     found = runs.evaluate(run, "val", decoding=greedy).corpus()["BLEU"]
     assert max(float(row["BLEU"]) for row in rows) == pytest.approx(found)
 
 
-def test_a_recipe_that_wants_bleu_fails_before_training_without_the_extra(recipe, tmp_path, monkeypatch):
+def test_a_recipe_that_wants_bleu_fails_before_training_without_the_extra(file, tmp_path, monkeypatch):
     def missing(_):
         raise ImportError('pip install "rnnlab[translation]"')
 
     monkeypatch.setattr(Library, "require", missing)
-    config = load_config(recipe, ["evaluation.each_epoch=['BLEU']"])
+    recipe = load_recipe(file, ["evaluation.each_epoch=['BLEU']"])
     with pytest.raises(ImportError, match=r"rnnlab\[translation\]"):
-        runs.train(config, tmp_path / "run", progress=False)
+        runs.train(recipe, tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 
@@ -187,10 +187,10 @@ def test_sentences_are_translated_as_one_by_one(run):
     opened = runs.load_run(run, with_data=False)
     assert opened.data is None
     sources = [list("abc"), [], list("hgfedc"), ["unseen", "a"]]
-    options = DecodingConfig(beam_size=3, n_best=2, max_length=7)
-    together = translate(opened.model, sources, options, alignments=True)
+    options = DecodingTable(beam_size=3, n_best=2, max_length=7)
+    together = translate(opened.model, sources, options, return_alignments=True)
     for source, found in zip(sources, together, strict=True):
-        (alone,) = translate(opened.model, [source], options, alignments=True)
+        (alone,) = translate(opened.model, [source], options, return_alignments=True)
         assert [one.words for one in found] == [one.words for one in alone]
         for one in found:
             steps = len(one.words) + one.hypothesis.finished
@@ -201,7 +201,7 @@ def test_sentences_are_translated_as_one_by_one(run):
 def test_a_sample_depends_on_its_source_and_place(run):
     opened = runs.load_run(run, with_data=False)
     sources = [list("hgfedc"), list("abc"), list("ab"), [], list("gfedcba"), list("a")]
-    options = DecodingConfig(method="sample", max_length=6)
+    options = DecodingTable(method="sample", max_length=6)
     together = translate(opened.model, sources, options, rng=3)
     assert together[3][0].words == []
     for first in (1, 2, 4, 5):
@@ -212,7 +212,7 @@ def test_a_sample_depends_on_its_source_and_place(run):
 def test_a_lexicon_puts_words_in_the_place_of_unknown_ones(run):
     model = runs.load_run(run, with_data=False).model
     model.params["b_vocab"][model.word_to_idx["<UNK>"]] = 50.0
-    options = DecodingConfig(method="greedy", max_length=2)
+    options = DecodingTable(method="greedy", max_length=2)
     assert "<UNK>" not in translate(model, [["a"]], options)[0][0].words
     (found,), (empty,) = translate(model, [["a"], []], options, lexicon={"a": "Alpha"})
     assert found.words == ["Alpha", "Alpha"]
@@ -223,7 +223,7 @@ def test_a_lexicon_puts_words_in_the_place_of_unknown_ones(run):
 @pytest.mark.parametrize("lexicon", [None, {"a": "Alpha"}])
 def test_an_empty_sentence_has_the_empty_translation(run, lexicon):
     model = runs.load_run(run, with_data=False).model
-    options = DecodingConfig(method="beam", n_best=2)
+    options = DecodingTable(method="beam", n_best=2)
     (nothing,), found, (also_nothing,) = translate(model, [[], ["a"], []], options, lexicon=lexicon)
     assert nothing.words == also_nothing.words == []
     assert nothing.hypothesis.finished
@@ -270,11 +270,11 @@ def test_without_attention(folder):
         "data": {"kind": "parallel", "directory": str(folder), "source": "src", "target": "trg"},
         "model": {"attention": "none", "hidden_dim": 4},
     }
-    config = TranslationConfig.from_dict(tables)
-    model = runs.new_model(config, runs.open_data(config.data))
-    assert translate(model, [["a"]], config.decoding)
+    recipe = TranslationRecipe.from_dict(tables)
+    model = runs.new_model(recipe, runs.open_data(recipe.data))
+    assert translate(model, [["a"]], recipe.decoding)
     with pytest.raises(ValueError, match="does not attend"):
-        translate(model, [["a"]], config.decoding, lexicon={})
+        translate(model, [["a"]], recipe.decoding, lexicon={})
 
 
 # ---------------------------------------------------------------- commands
@@ -314,22 +314,22 @@ def test_evaluation_of_keystrokes_prints_and_writes_them(run, tmp_path, capsys):
     assert "signature" not in report
 
 
-def test_training_ends_with_translations(recipe, tmp_path, capsys):
-    assert cli.main(["train", str(recipe), "--out", str(tmp_path / "run"), "--epochs", "1"]) == 0
+def test_training_ends_with_translations(file, tmp_path, capsys):
+    assert cli.main(["train", str(file), "--out", str(tmp_path / "run"), "--epochs", "1"]) == 0
     printed = capsys.readouterr().out
     assert ("translation  " in printed) == TRANSLATION_SCORERS.installed
     assert ("pip install" in printed) != TRANSLATION_SCORERS.installed
 
 
-def test_data_are_described(recipe, capsys):
-    assert cli.main(["data", "info", str(recipe)]) == 0
+def test_data_are_described(file, capsys):
+    assert cli.main(["data", "info", str(file)]) == 0
     assert "120" in capsys.readouterr().out
 
 
-def test_a_warm_start_says_what_it_loaded(recipe, run, tmp_path, capsys):
+def test_a_warm_start_says_what_it_loaded(file, run, tmp_path, capsys):
     changes = [f"training.warm_start={run}", "model.target_attention=true", "training.num_epochs=1"]
     options = [option for change in changes for option in ("--set", change)]
-    assert cli.main(["train", str(recipe), "--out", str(tmp_path / "warm"), "--no-progress", *options]) == 0
+    assert cli.main(["train", str(file), "--out", str(tmp_path / "warm"), "--no-progress", *options]) == 0
     printed = capsys.readouterr().out
     assert f"Warm start from {run / 'best.h5'}: " in printed
     assert "loaded into the first rows of W_deep_z; new " in printed
@@ -356,9 +356,9 @@ def test_a_warm_start_says_what_it_loaded(recipe, run, tmp_path, capsys):
         (["train", "RECIPE", "--set", "training.monitor=BLEU"], "expected one of val_loss, val_perplexity"),
     ],
 )
-def test_errors_name_what_is_wrong(arguments, message, run, recipe, tmp_path, capsys):
+def test_errors_name_what_is_wrong(arguments, message, run, file, tmp_path, capsys):
     pytest.importorskip("sacrebleu")
-    places = {"RUN": str(run), "RECIPE": str(recipe), "OUT": str(tmp_path / "out")}
+    places = {"RUN": str(run), "RECIPE": str(file), "OUT": str(tmp_path / "out")}
     assert cli.main([places.get(argument, argument) for argument in arguments]) == 2
     assert message in capsys.readouterr().err
 
@@ -366,8 +366,8 @@ def test_errors_name_what_is_wrong(arguments, message, run, recipe, tmp_path, ca
 @pytest.mark.slow
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 def test_a_step_on_real_code():
-    config = load_config("habeas_attention", ["model.hidden_dim=8"])
-    data = runs.open_data(config.data)
-    model = runs.new_model(config, data)
+    recipe = load_recipe("habeas_attention", ["model.hidden_dim=8"])
+    data = runs.open_data(recipe.data)
+    model = runs.new_model(recipe, data)
     batch = data.batch("train", data.epoch("train", 4, np.random.default_rng(0))[0])
     assert np.isfinite(model.loss(*batch)[0])

@@ -5,7 +5,7 @@ import pytest
 
 from rnnlab import cli, runs
 from rnnlab.data import write_shapes
-from rnnlab.recipes.recipe import ConfigError, load_config, recipe_from_dict
+from rnnlab.recipes.recipe import RecipeError, load_recipe, recipe_from_dict
 from rnnlab.training import load_checkpoint
 
 from .letters import LETTERS, RECIPE, write_letters
@@ -50,7 +50,7 @@ def test_frozen_word_vectors_stay_as_they_are_and_others_train(letters, tmp_path
     assert "word vectors: 6 of 8 words from $RNNLAB_DATA/target.txt to W_embed; without a vector" in printed
     assert "word vectors: 8 of 8 words from $RNNLAB_DATA/source.txt to W_source." in printed
     run = runs.load_run(tmp_path / "run", with_data=False)
-    fresh = runs.new_model(run.config, runs.open_data(run.config.data))
+    fresh = runs.new_model(run.recipe, runs.open_data(run.recipe.data))
     found = rows(run.model.params, run.model, "W_source")
     for word, row in rows(fresh.params, fresh, "W_source").items():
         np.testing.assert_array_equal(found[word], source.get(word, row))
@@ -121,5 +121,5 @@ def test_errors_come_before_there_is_a_run(letters, tmp_path, capsys, changes, m
 
 
 def test_models_without_words_have_no_such_key():
-    with pytest.raises(ConfigError, match=r"--set: model.word_vectors is unknown"):
-        load_config("digits_lstm", ["model.word_vectors=glove.txt"])
+    with pytest.raises(RecipeError, match=r"--set: model.word_vectors is unknown"):
+        load_recipe("digits_lstm", ["model.word_vectors=glove.txt"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 from rnnlab.training import load_checkpoint
 from rnnlab.training.accumulation import balanced
 from rnnlab.training.solver import Solver
@@ -329,8 +329,8 @@ def test_bad_counts(model, data, accumulate):
 
 def test_the_key_of_a_recipe():
     recipe = "shapes"
-    assert load_config(recipe).training.accumulate == 1
-    stage = load_config(recipe, ["training.accumulate=4"]).stages()[0]
+    assert load_recipe(recipe).training.accumulate == 1
+    stage = load_recipe(recipe, ["training.accumulate=4"]).stages()[0]
     assert stage.options()["accumulate"] == 4
     with pytest.raises(ValueError, match=r"training.accumulate is 0, expected an integer of at least 1"):
-        load_config(recipe, ["training.accumulate=0"])
+        load_recipe(recipe, ["training.accumulate=0"])

@@ -14,7 +14,7 @@ import pytest
 from rnnlab import cli
 from rnnlab.data import write_shapes
 from rnnlab.metrics import CAPTION_SCORERS
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 from rnnlab.runs import resume, train
 from rnnlab.training import load_checkpoint
 
@@ -62,7 +62,7 @@ import json, sys
 import numpy as np
 from mpi4py import MPI
 from rnnlab import runs
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 from rnnlab.training import gradient_sum
 from rnnlab.training.distributed import world
 
@@ -80,7 +80,7 @@ for size in (1, 2, 3, 1000, 100_001):
         ranks.share(own := arrays[ranks.rank])
         np.testing.assert_array_equal(own, np.random.default_rng(0).standard_normal(size).astype(dtype))
 assert ranks.gather("abc"[ranks.rank]) == ["a", "b", "c"]
-config, out = load_config(sys.argv[1]), sys.argv[2]
+config, out = load_recipe(sys.argv[1]), sys.argv[2]
 first, again = (runs.train(config, out + name, communicator=ranks, progress=False) for name in ("/1", "/2"))
 same = bool((first.model.params.flat == again.model.params.flat).all())
 flats = ranks.gather(first.model.params.flat)
@@ -96,7 +96,7 @@ def test_a_training_repeats_and_is_that_of_one_process(recipe, tmp_path):
     assert results == {"repeats": True, "ranks agree": True}
     assert printed.count("(Iteration 1 /") == 2
     whole = tmp_path / "whole"
-    train(load_config(recipe, ["training.accumulate=3"]), whole, progress=False)
+    train(load_recipe(recipe, ["training.accumulate=3"]), whole, progress=False)
     found, expected = (load_checkpoint(path / "last.h5") for path in (tmp_path / "1", whole))
     np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-9)
     np.testing.assert_allclose(found.parameters.flat, expected.parameters.flat, rtol=1e-6, atol=1e-9)
@@ -106,13 +106,13 @@ ON_A_GPU = """
 import sys
 from rnnlab import runs
 from rnnlab.ops import device_of
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 from rnnlab.training.distributed import world
 from tests.simulated_cupy import install
 
 ranks = world()
 with install.installed():
-    run = runs.train(load_config(sys.argv[1]), sys.argv[2], communicator=ranks, device="gpu", progress=False)
+    run = runs.train(load_recipe(sys.argv[1]), sys.argv[2], communicator=ranks, device="gpu", progress=False)
     devices, local = ranks.gather(device_of(run.model.params.flat)), ranks.gather(ranks.local_rank)
     if ranks.rank == 0:
         print(f"devices: {devices}, local ranks: {local}")
@@ -125,7 +125,7 @@ def test_a_training_on_a_gpu(recipe, tmp_path, simulated):
     assert "devices: ['gpu:0', 'gpu:0']" in printed
     assert "local ranks: [0, 1]" in printed
     whole = tmp_path / "whole"
-    train(load_config(recipe, ["training.accumulate=2"]), whole, progress=False)
+    train(load_recipe(recipe, ["training.accumulate=2"]), whole, progress=False)
     found, expected = (load_checkpoint(path / "last.h5") for path in (tmp_path / "gpu", whole))
     np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-9)
     np.testing.assert_allclose(found.parameters.flat, expected.parameters.flat, rtol=1e-6, atol=1e-9)
@@ -135,12 +135,12 @@ FROM_GPU_TO_GPU = """
 import sys
 import numpy as np
 from rnnlab import ops, runs
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 from rnnlab.training.distributed import sum_on_gpus, world
 from tests.simulated_cupy import install, nccl
 
 ranks = world()
-config, out = load_config(sys.argv[1]), sys.argv[2]
+config, out = load_recipe(sys.argv[1]), sys.argv[2]
 arrays = [np.random.default_rng(rank).standard_normal(100_001) for rank in range(3)]
 with install.installed() as cupy:
     cupy.cuda.nccl = nccl
@@ -184,7 +184,7 @@ for command in json.loads(sys.argv[1]):
 @needs_scorers
 def test_other_commands_print_and_write_what_one_process_does(recipe, tmp_path, capsys):
     run = tmp_path / "run"
-    train(load_config(recipe), run, progress=False)
+    train(load_recipe(recipe), run, progress=False)
     capsys.readouterr()
 
     def commands(folder):

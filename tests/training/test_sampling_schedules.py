@@ -1,9 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
-from rnnlab.training.sampling_schedules import SAMPLING_SCHEDULES, make_sampling_schedule
+from rnnlab.options import Count
+from rnnlab.training import Solver
+from rnnlab.training.sampling_schedules import (
+    SAMPLING_SCHEDULES,
+    SamplingSchedule,
+    make_sampling_schedule,
+    register_sampling_schedule,
+)
+from tests.training.trainings import Captions, captioner
 
 
 def by_epoch(config, epochs=5):
@@ -43,6 +53,33 @@ def test_inverse_sigmoid():
     assert schedule.probability(10**7, 0) == 1  # where exp(i / k) is no float any more
     epochs = make_sampling_schedule({"name": "inverse_sigmoid", "k": 2, "unit": "epochs"})
     assert epochs.probability(1000, 2) == pytest.approx(1 - 2 / (2 + np.e))
+
+
+@dataclass(kw_only=True)
+class Every(SamplingSchedule):
+    """1 in every ``n``-th iteration, otherwise 0."""
+
+    n: Count
+
+    def probability(self, iteration: int, epoch: int) -> float:
+        return float((iteration + 1) % self.n == 0)
+
+
+def test_a_schedule_of_your_own_trains():
+    register_sampling_schedule("every", Every)
+    own = {"name": "every", "n": 2}
+    by_name = {"name": f"{__name__}:Every", "n": 2}
+    never, always = {"name": "constant", "value": 0.0}, {"name": "constant", "value": 1.0}
+    losses = []
+    for schedule in (own, by_name, never, always):
+        model = captioner(attention="additive")
+        solver = Solver(model, Captions(), scheduled_sampling=schedule, batch_size=4, verbose=False)
+        solver.train()
+        losses.append(solver.loss_history)
+        assert solver.options.scheduled_sampling == schedule
+    assert losses[0] == losses[1]
+    assert losses[0][0] == losses[2][0] != losses[3][0]  # the first iteration does not sample
+    assert losses[0][1] != losses[2][1]  # the second one does
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnnlab import cli
-from rnnlab.recipes.recipe import load_config
+from rnnlab.recipes.recipe import load_recipe
 from rnnlab.training import (
     SCHEDULES,
     UPDATE_RULES,
@@ -194,7 +194,7 @@ max_images = 4
         ("training.update_rule=subprocess:Popen", "Popen has no config, learning_rate, load_state"),
     ):
         with pytest.raises(ValueError, match="training") as error:
-            load_config(recipe, [change])
+            load_recipe(recipe, [change])
         assert message in str(error.value)
 
 

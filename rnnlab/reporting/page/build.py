@@ -105,12 +105,12 @@ def _content(records: Sequence[Record], results: Sequence[Results], examples: in
         "confusions": [
             (name, _confusion(each.evaluation))
             for name, each in zip(names, results, strict=False)
-            if isinstance(each.evaluation, classification.Evaluation)
+            if isinstance(each.evaluation, classification.ClassificationEvaluation)
         ],
     }
 
 
-def _confusion(evaluation: classification.Evaluation) -> dict[str, Any]:
+def _confusion(evaluation: classification.ClassificationEvaluation) -> dict[str, Any]:
     """The rows of a confusion matrix, as shares of the true class, and its most frequent mistakes."""
     counts = evaluation.confusion
     totals = counts.sum(axis=1)

@@ -11,7 +11,7 @@ import numpy as np
 from rnnlab.data import image_from_url
 from rnnlab.data.images import data_url, image_on_disk
 from rnnlab.decoding.search import attends
-from rnnlab.recipes.recipe import Config
+from rnnlab.recipes.recipe import CaptioningRecipe
 from rnnlab.reporting.page.words import Sentence, token_rows, words_of
 from rnnlab.reporting.results import Results, best_only
 from rnnlab.tasks.search import decode
@@ -71,7 +71,7 @@ def caption_cards(results: Sequence[Results], count: int) -> tuple[list[Card], l
 
 
 def _captions_images(results: Results) -> bool:
-    return results.run is not None and isinstance(results.run.config, Config)
+    return results.run is not None and isinstance(results.run.recipe, CaptioningRecipe)
 
 
 def _captions(number: int, results: Results, count: int) -> _Captions:
@@ -81,9 +81,9 @@ def _captions(number: int, results: Results, count: int) -> _Captions:
     if scored is not None:
         tokens = [best.tokens for best, *_ in scored.captions]
         return _Captions(number, scored.names, tokens, scored.scores.images.get("CIDEr"))
-    images, config = run.data.split(results.split), run.config
+    images, recipe = run.data.split(results.split), run.recipe
     found = decode(
-        run.model, images.model_inputs, best_only(config.decoding), rng=config.training.seed, first=count
+        run.model, images.model_inputs, best_only(recipe.decoding), rng=recipe.training.seed, first=count
     )
     return _Captions(number, images.names[: len(found)], [best.tokens for best, *_ in found], None)
 

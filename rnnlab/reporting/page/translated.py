@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rnnlab.data.parallel_text import detokenize
 from rnnlab.decoding.search import attends
-from rnnlab.recipes.recipe import TranslationConfig
+from rnnlab.recipes.recipe import TranslationRecipe
 from rnnlab.reporting.page.words import Sentence, token_rows, words_of
 from rnnlab.reporting.results import Results, best_only
 from rnnlab.tasks.translation import Translation, translate
@@ -50,18 +50,18 @@ def translation_cards(results: Sequence[Results], count: int) -> tuple[list[Sour
 
 
 def _translates(results: Results) -> bool:
-    return results.run is not None and isinstance(results.run.config, TranslationConfig)
+    return results.run is not None and isinstance(results.run.recipe, TranslationRecipe)
 
 
 def _sentences(number: int, results: Results, pairs: Any, count: int) -> list[Sentence]:
     """The translations of the first ``count`` sentences."""
     run: Any = results.run
-    config = run.config
+    recipe = run.recipe
     scored = None if results.evaluation is None else results.evaluation.translations
     found: list[list[Translation]] = (scored or [])[:count]
     if len(found) < count:
         found = translate(
-            run.model, pairs.source[:count], best_only(config.decoding), rng=config.training.seed
+            run.model, pairs.source[:count], best_only(recipe.decoding), rng=recipe.training.seed
         )
     best = [first for first, *_ in found]
     weights = None

@@ -54,12 +54,14 @@ def scored():
     def add(results, count=12):
         run = results.run
         split = run.data.split("val")
-        found = decode(run.model, split.model_inputs, run.config.decoding, first=count)
+        found = decode(run.model, split.model_inputs, run.recipe.decoding, first=count)
         names, references = split.names[:count], split.references[:count]
         cider = [float(7 * k % count) for k in range(count)]
         scores = CaptionScores({"CIDEr": 0.5}, {"CIDEr": cider}, [])
         sentences = captioning.written(found, run.data)
-        evaluation = captioning.Evaluation("val", names, found, sentences, references, 2.0, scores, "simple")
+        evaluation = captioning.CaptioningEvaluation(
+            "val", names, found, sentences, references, 2.0, scores, "simple"
+        )
         return replace(results, evaluation=evaluation)
 
     return add

@@ -13,14 +13,14 @@ from rnnlab.reporting.page.axes import NUM_COLORS
 from rnnlab.reporting.page.build import require_jinja, write_report
 from rnnlab.reporting.record import read_records
 from rnnlab.reporting.results import Results
-from rnnlab.tasks.classification import Evaluation
+from rnnlab.tasks.classification import ClassificationEvaluation
 
 pytest.importorskip("jinja2")
 
 
 def classified(confusion, notes=()):
     labels = np.zeros(2, int)
-    evaluation = Evaluation("val", labels, labels, 0.5, 0.75, np.array(confusion))
+    evaluation = ClassificationEvaluation("val", labels, labels, 0.5, 0.75, np.array(confusion))
     return Results(None, "val", evaluation, list(notes))
 
 

@@ -17,7 +17,7 @@ def test_captions_have_pictures_references_and_the_attention_of_decoding(caption
     assert [card.name for card in cards] == list(results.evaluation.names)
     run = results.run
     features = run.data.split("val").model_inputs
-    found = decode(run.model, features, run.config.decoding, alignments=True)
+    found = decode(run.model, features, run.recipe.decoding, return_alignments=True)
     for k, card in enumerate(cards):
         (caption,) = card.captions
         assert " ".join(word.text for word in caption.words) == results.evaluation.sentences[k]

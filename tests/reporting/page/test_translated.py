@@ -11,7 +11,7 @@ def test_translations_have_the_attention_of_decoding(translated):
     run = results.run
     pairs = run.data.split("val")
     assert notes == ["The first 5 of 9 sentences."]
-    found = translate(run.model, pairs.source[:5], run.config.decoding, alignments=True)
+    found = translate(run.model, pairs.source[:5], run.recipe.decoding, return_alignments=True)
     for k, card in enumerate(cards):
         assert card.source == [*pairs.source[k], "<END>"]
         assert card.references == [" ".join(pairs.target[k])]
