@@ -208,6 +208,20 @@ class Scope(Mapping[str, Array]):
         return Scope(self._whole, self._prefix + prefix)
 
 
+def check_parameters(function: str, name: str, value: Any) -> None:
+    """Check that an argument is Parameters.
+
+    Raises
+    ------
+    TypeError
+        If it is not.
+    """
+    if not isinstance(value, Parameters):
+        raise InputTypeError(
+            f"{function}: {name} is a {type(value).__name__}, expected Parameters, as params.zeros_like()"
+        )
+
+
 def distinct(owner: str, *parts: Mapping[str, Shape]) -> Shapes:
     """The shapes of all parts together; the error names ``owner``, the model that has the parts.
 

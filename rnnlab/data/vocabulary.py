@@ -174,7 +174,14 @@ class Vocabulary:
             If a token is not an integer.
         """
         words = []
-        for token in map(operator.index, ids):
+        for each in ids:
+            try:
+                token = operator.index(each)
+            except TypeError:
+                raise InputTypeError(
+                    f"decode: ids holds a {type(each).__name__}, expected integers, such as the tokens of a "
+                    "Hypothesis"
+                ) from None
             if token == END:
                 break
             if not 0 <= token < len(self):

@@ -63,9 +63,9 @@ def model_cases(
     arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}
     for cell in cells:
         yield f"CaptioningRNN {cell} ARNet", captioner(cell, **arnet), (image, captions)
-    arnet |= {"encoder_reconstruction": 0.2, "encoder_reconstructor_dim": A}
+    of_encoder: dict[str, Any] = {"encoder_reconstruction": 0.2, "encoder_reconstructor_dim": A}
     cell = "lstm" if "lstm" in cells else cells[0]
-    model = Seq2Seq(words, words, 3, 2, cell, **common, **arnet)
+    model = Seq2Seq(words, words, 3, 2, cell, **common, **arnet, **of_encoder)
     yield f"Seq2Seq {cell} ARNet on both sides", model, (source, captions)
     reviewer: dict[str, Any] = {
         "attention": "additive",
@@ -84,3 +84,7 @@ def model_cases(
         options = {"num_layers": 2, "readout": readout, "init_scale": 0.8}
         classifier = SequenceClassifier(3, D, H, cell, **common | options)
         yield f"SequenceClassifier {cell} {readout}", classifier, labelled
+    for cell in cells:
+        options = {"num_layers": 2, "bidirectional": True, "layer_dropout": 0.2, "init_scale": 0.8}
+        classifier = SequenceClassifier(3, D, H, cell, **common | options, **arnet)
+        yield f"SequenceClassifier {cell} both directions, ARNet", classifier, labelled

@@ -38,6 +38,7 @@ from rnnlab.layers.recurrent.cell import Cell, cell_names, register_cell
 from rnnlab.layers.recurrent.gru import gru_backward, gru_forward, gru_step_backward, gru_step_forward
 from rnnlab.layers.recurrent.lstm import lstm_backward, lstm_forward, lstm_step_backward, lstm_step_forward
 from rnnlab.layers.recurrent.regularisation import Regularisation
+from rnnlab.layers.recurrent.reversal import reversed_in_time
 from rnnlab.layers.recurrent.rnn import rnn_backward, rnn_forward, rnn_step_backward, rnn_step_forward
 from rnnlab.layers.recurrent.sequence import recurrent_backward, recurrent_forward
 from rnnlab.layers.recurrent.simplified_gru import (
@@ -88,6 +89,7 @@ __all__ = [
     "register_cell",
     "relu_backward",
     "relu_forward",
+    "reversed_in_time",
     "review_backward",
     "review_forward",
     "review_shapes",

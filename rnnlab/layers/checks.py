@@ -331,6 +331,22 @@ def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) 
     return mask
 
 
+def as_padded(function: str, name: str, rows: Any) -> np.ndarray:
+    """Sentences as an array.
+
+    Raises
+    ------
+    ValueError
+        If they are lists of different lengths.
+    """
+    try:
+        return np.asarray(rows)
+    except ValueError:
+        raise InputError(
+            f"{function}: {name} has rows of different lengths, expected rows padded with <NULL>"
+        ) from None
+
+
 def as_tokens(function: str, name: str, tokens: Array, size: int, *, of: str = "tokens") -> Array:
     """Check tokens or labels and return them as int64.
 

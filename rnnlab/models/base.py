@@ -17,7 +17,7 @@ from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.ops import device_of, ops_for, ops_on
 from rnnlab.options import Stored, as_plain, check_options
-from rnnlab.parameters import Parameters
+from rnnlab.parameters import Parameters, check_parameters
 from rnnlab.types import Array, Shapes
 
 BatchSize = tuple[int, int]  # numbers of examples and of tokens
@@ -242,7 +242,8 @@ class Model:
     def _prefetch_entry(self, entry: Any) -> Any:
         if isinstance(entry, tuple):
             return self.prefetch(entry)
-        floats = getattr(entry, "dtype", np.dtype(int)).kind == "f"
+        dtype = getattr(entry, "dtype", None)
+        floats = isinstance(dtype, np.dtype) and dtype.kind == "f"  # loss refuses arrays of other libraries
         return self._ops.prefetch(entry, self.params.flat) if floats else entry
 
     def prefetch_padded(self, batch: Padded) -> Padded:
@@ -277,6 +278,7 @@ class Model:
         """The arrays to add gradients into: ``grads``, cleared if ``part_of`` is None, or new ones."""
         if grads is None:
             return self.params.zeros_like()
+        check_parameters(f"{type(self).__name__}.loss", "grads", grads)
         if grads.shapes != self.params.shapes or grads.dtype != self.params.dtype:
             raise InputError(
                 f"{type(self).__name__}.loss: grads has parameters of other shapes or of dtype {grads.dtype}"

@@ -36,6 +36,7 @@ from rnnlab.models.parts.output import build_output
 from rnnlab.models.parts.reconstruction import decoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.reviewer import build_reviewer
+from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import (
     AttentionScore,
     CellType,
@@ -198,6 +199,7 @@ class CaptioningRNN(EncoderDecoder):
         device: str = "cpu",
     ) -> None:
         self._options = checked_options(CaptioningRNN, locals())
+        check_vocabulary("CaptioningRNN", "word_to_idx", word_to_idx)
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
         V, recurrence = len(word_to_idx), Recurrence.of("CaptioningRNN", self._options)

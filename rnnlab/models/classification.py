@@ -4,6 +4,9 @@ h_k    = cell_k(h_{k-1}),  h_0 = x                   (N, T, H), each layer with 
 r      = sum_t w_t h_t of the last layer             (N, H), the last real state or their mean
 scores = dropout(r) W_class + b_class                (N, C)
 loss   = softmax cross-entropy, the mean over the batch, + ARNet's loss of the last layer's states
+
+With layers in both directions (Schuster and Paliwal 1997), h_k = [cell_k, its backward cell] and r have 2H
+units. The last real state of the backward direction is that of the first step.
 """
 
 from __future__ import annotations
@@ -21,11 +24,12 @@ from rnnlab.layers import (
 )
 from rnnlab.layers.checks import as_tokens, check_rng
 from rnnlab.layers.recurrent.packing import real_lengths
+from rnnlab.layers.recurrent.reversal import reversed_rows
 from rnnlab.models.base import BatchSize, Model, RegularisationOptions, averaging_size, checked_options
 from rnnlab.models.input_gradients import ClassificationGradients
 from rnnlab.models.parts.initialisation import INIT_SCALE, set_forget_bias
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
-from rnnlab.models.parts.reconstruction import decoder_reconstructor
+from rnnlab.models.parts.reconstruction import classifier_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence, StackedLayers
 from rnnlab.ops import ops_for
 from rnnlab.options import (
@@ -57,7 +61,7 @@ class SequenceClassifier(Model):
     input_dim : int
         D, size of a vector of the sequence; 1 for pixels.
     hidden_dim : int
-        H, units of a recurrent layer.
+        H, units of a recurrent layer, in each direction.
     cell_type : "rnn", "lstm", "gru", "simplified_gru" or another name
         The recurrent cell: a built-in one, a registered one, or "package.module:Object".
     dtype : dtype
@@ -66,14 +70,19 @@ class SequenceClassifier(Model):
         Classify the state after the last real step, or the mean of the states after all real steps.
     num_layers : int
         Number of recurrent layers.
+    bidirectional : bool
+        Whether each layer also reads the sequence from its end, by a second cell. The states of both
+        directions are concatenated.
+    layer_dropout : float in [0, 1)
+        Probability of dropping an element of the input of layers 2 and higher.
     output_dropout : float in [0, 1)
         Probability of dropping an element of the vector that is classified.
     label_smoothing : float in [0, 1)
         Share of a class's probability that the loss spreads over all classes (Szegedy et al. 2016).
     reconstruction : float >= 0
         Weight of ARNet's loss, which reconstructs each hidden state of the last layer from the next one
-        (X. Chen et al. 2018, section 5.3). Not part of :meth:`nll`. It is also an attribute,
-        which may change between two calls of :meth:`loss`.
+        (X. Chen et al. 2018, section 5.3), in each direction by an ARNet of its own. Not part of :meth:`nll`.
+        It is also an attribute, which may change between two calls of :meth:`loss`.
     reconstructor_dim : int, optional
         Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
         weight of its loss is 0.
@@ -100,7 +109,8 @@ class SequenceClassifier(Model):
     Attributes
     ----------
     params : Parameters
-        Wx, Wh and b of the layers, W_class and b_class.
+        Wx, Wh and b of the layers, W_class and b_class. Names of several layers begin with "layer1_",
+        "layer2_" and so on; then, of two directions, comes "forward_" or "backward_".
 
     Raises
     ------
@@ -118,6 +128,8 @@ class SequenceClassifier(Model):
         *,
         readout: StateReadout = "last",
         num_layers: Count = 1,
+        bidirectional: bool = False,
+        layer_dropout: Probability = 0.0,
         output_dropout: Probability = 0.0,
         forget_bias: Number = 0.0,
         label_smoothing: Probability = 0.0,
@@ -134,10 +146,17 @@ class SequenceClassifier(Model):
         self.num_classes, self.input_dim = num_classes, input_dim
         self.readout, self.output_dropout = readout, output_dropout
         self.label_smoothing, self.reconstruction = label_smoothing, reconstruction
-        self.reconstructor = decoder_reconstructor(self._options)
         recurrence = Recurrence.of("SequenceClassifier", self._options)
-        self.layers = StackedLayers(recurrence, input_dim, hidden_dim, num_layers)
-        output = {"W_class": (hidden_dim, num_classes), "b_class": (num_classes,)}
+        self.layers = StackedLayers(
+            recurrence,
+            input_dim,
+            hidden_dim,
+            num_layers,
+            bidirectional=bidirectional,
+            dropout=layer_dropout,
+        )
+        self.reconstructor = classifier_reconstructor(self.layers, self._options)
+        output = {"W_class": (self.layers.output_dim, num_classes), "b_class": (num_classes,)}
         arnet = {} if self.reconstructor is None else self.reconstructor.shapes()
         shapes = distinct("SequenceClassifier", self.layers.shapes(), output, arnet)
         self._initialise(shapes, rng)
@@ -145,7 +164,15 @@ class SequenceClassifier(Model):
         self.to(device)
 
     def __repr__(self) -> str:
-        names = ("num_classes", "input_dim", "hidden_dim", "cell_type", "readout", "num_layers")
+        names = (
+            "num_classes",
+            "input_dim",
+            "hidden_dim",
+            "cell_type",
+            "readout",
+            "num_layers",
+            "bidirectional",
+        )
         options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
         return f"SequenceClassifier({options}; {self.params.flat.size:,} {self.dtype} parameters)"
 
@@ -204,9 +231,10 @@ class SequenceClassifier(Model):
         N, _ = averaging_size("SequenceClassifier.loss", len(x), len(x), part_of)
         grads = self._gradients_workspace(grads, part_of)
         real = real_lengths("SequenceClassifier.loss", len(x), x.shape[1], lengths)
-        weights = self._ops.asarray(self._weights(len(x), x.shape[1], lengths))
+        weights = self._ops.asarray(self._weights(real, x.shape[1]))
+        reverse = self._reversed_rows(real, x.shape[1])
         loss, dinputs = self._classified_loss(
-            x, self._ops.indices(labels), weights, real, max(1, N), grads, rng, inputs
+            x, self._ops.indices(labels), weights, real, max(1, N), grads, rng, inputs, reverse=reverse
         )
         loss = self._ops.scalar(loss)
         return (loss, grads, dinputs) if inputs else (loss, grads)
@@ -221,15 +249,17 @@ class SequenceClassifier(Model):
         grads: Parameters,
         rng: Random,
         with_inputs: bool,
+        *,
         mask: Array | None = None,
+        reverse: Array | None = None,
     ) -> tuple[float, ClassificationGradients | None]:
         """The loss of a batch of N sequences, and the gradients of the inputs or None.
 
-        The gradient of every parameter is added into ``grads``. ``weights`` (N, T) are the weights w of the
-        states. All arrays except ``lengths`` are on the model's device.
+        The gradient of every parameter is added into ``grads``. ``weights`` are the weights w of the states,
+        (N, T) for each direction. All arrays except ``lengths`` are on the model's device.
         """
         params, self.last_terms, share = self.params, {}, len(x) / N
-        h, ran = self.layers.forward(params, x, lengths, rng)
+        h, ran = self.layers.forward(params, x, lengths, rng, reverse=reverse)
         r, dropped = dropout_forward(_weighted_sum(h, weights), self.output_dropout, rng=rng)
         scores, projected = affine_forward(r, params["W_class"], params["b_class"])
         losses = self._ops.softmax_cross_entropy(scores, labels, 1 / N, scores, self.label_smoothing)
@@ -237,8 +267,9 @@ class SequenceClassifier(Model):
         dr, _, _ = affine_backward(scores, projected, into=(grads["W_class"], grads["b_class"]))
         dh = _weighted_sum_backward(dropout_backward(dr, dropped), weights)
         if self.reconstruction:
-            term, dterm, _ = self._part_of("reconstruction").loss(
-                params, h, None, lengths, weight=self.reconstruction * share, grads=grads, mask=mask
+            weight = self.reconstruction * share
+            term, dterm = self._part_of("reconstruction").loss(
+                params, h, lengths, weight=weight, grads=grads, mask=mask, reverse=reverse
             )
             loss += self._weighted("reconstruction", term, share)
             dh += dterm
@@ -266,14 +297,15 @@ class SequenceClassifier(Model):
         labels = self._labels("loss", labels, len(x))
         N, _ = averaging_size("SequenceClassifier.loss", len(x), len(x), part_of)
         rows, T, D = x.shape
-        arrays = {"labels": labels}
+        arrays, real = {"labels": labels}, real_lengths("SequenceClassifier.loss", rows, T, lengths)
         if lengths is not None:
-            lengths = real_lengths("SequenceClassifier.loss", rows, T, lengths)
             padded = self._ops.zeros((rows, rounded_up(T), D), x.dtype)
             padded[:, :T] = x
             x, T = padded, rounded_up(T)
-            arrays["mask"] = real_steps(lengths, T, x.dtype)
-        arrays |= {"x": x, "weights": self._weights(rows, T, lengths)}
+            arrays["mask"] = real_steps(real, T, x.dtype)
+        arrays |= {"x": x, "weights": self._weights(real, T)}
+        if (reverse := self._reversed_rows(real, T)) is not None:
+            arrays["reverse"] = reverse
         return Padded(arrays, rows / max(1, N))
 
     def padded_loss(
@@ -288,9 +320,9 @@ class SequenceClassifier(Model):
         x, labels, weights = (batch.arrays[name] for name in ("x", "labels", "weights"))
         N, T, _ = x.shape
         whole = round(N / batch.share) if N else 1
-        mask = batch.arrays.get("mask")
+        masks = {name: batch.arrays.get(name) for name in ("mask", "reverse")}
         loss, dinputs = self._classified_loss(
-            x, labels, weights, np.full(N, T), whole, grads, rng, inputs, mask
+            x, labels, weights, np.full(N, T), whole, grads, rng, inputs, **masks
         )
         return (loss, dinputs) if inputs else loss
 
@@ -324,27 +356,41 @@ class SequenceClassifier(Model):
 
     def scores(self, x: Array, lengths: Array | None = None) -> Array:
         """The scores before the softmax, (N, C), of sequences (N, T, D)."""
-        h, _ = self.layers.forward(self.params, self._inputs("scores", x), lengths)
-        r = _weighted_sum(h, self._ops.asarray(self._weights(len(h), h.shape[1], lengths)))
+        h, real = self._states("scores", x, lengths)
+        r = _weighted_sum(h, self._ops.asarray(self._weights(real, h.shape[1])))
         return affine_forward(r, self.params["W_class"], self.params["b_class"])[0]
 
     def hidden_states(self, x: Array, lengths: Array | None = None) -> Array:
-        """The hidden states of the last layer, (N, T, H), as in inference.
+        """The hidden states of the last layer, (N, T, H) or (N, T, 2H), as in inference.
 
         After the end of a sequence its last state is repeated.
         """
-        h, _ = self.layers.forward(self.params, self._inputs("hidden_states", x), lengths)
-        return self._ops.asnumpy(h)
+        return self._ops.asnumpy(self._states("hidden_states", x, lengths)[0])
 
     def predict(self, x: Array, lengths: Array | None = None) -> Array:
         """The most likely class of each sequence, (N,) integers."""
         return self._ops.asnumpy(self.scores(x, lengths).argmax(axis=1))
 
-    def _weights(self, N: int, T: int, lengths: Array | None) -> np.ndarray:
-        """The weights w of the states in the classified vector r, (N, T)."""
-        real, steps = np.full((N, 1), T) if lengths is None else np.reshape(lengths, (N, 1)), np.arange(T)
-        weights = steps == real - 1 if self.readout == "last" else (steps < real) / np.maximum(real, 1)
-        return weights.astype(self.dtype)
+    def _states(self, function: str, x: Array, lengths: Array | None) -> tuple[Array, np.ndarray]:
+        """The states of the last layer, (N, T, H) or (N, T, 2H), as in inference, and the lengths (N,)."""
+        x = self._inputs(function, x)
+        real = real_lengths(f"SequenceClassifier.{function}", len(x), x.shape[1], lengths)
+        reverse = self._reversed_rows(real, x.shape[1])
+        return self.layers.forward(self.params, x, lengths, reverse=reverse)[0], real
+
+    def _weights(self, lengths: np.ndarray, T: int) -> np.ndarray:
+        """The weights w of the states in the classified vector r, (N, T) for each direction."""
+        ends, steps = lengths[:, None], np.arange(T)
+        if self.readout == "mean":
+            weights = [(steps < ends) / np.maximum(ends, 1)] * len(self.layers.directions)
+        else:  # the backward direction ends at the first step
+            last = {"forward": ends - 1, "backward": np.where(ends > 0, 0, -1)}
+            weights = [steps == last[direction] for direction in self.layers.directions]
+        return np.stack(weights).astype(self.dtype)
+
+    def _reversed_rows(self, lengths: np.ndarray, T: int) -> np.ndarray | None:
+        """What layers in both directions need to reverse the sequences, None for one direction."""
+        return reversed_rows(lengths, T) if len(self.layers.directions) == 2 else None
 
     def _inputs(self, function: str, x: Array) -> Array:
         x = self._floats(f"SequenceClassifier.{function}: x", x)
@@ -363,13 +409,20 @@ class SequenceClassifier(Model):
 
 
 def _weighted_sum(h: Array, weights: Array) -> Array:
-    """The weighted sum r of the states: (N, T, H) to (N, H)."""
-    return ops_for(h).matmul(weights[:, None, :], h)[:, 0]
+    """The weighted sum r of the states: (N, T, H) to (N, H), or (N, T, 2H) to (N, 2H)."""
+    ops, H = ops_for(h), h.shape[2] // len(weights)
+    sums = [
+        ops.matmul(each[:, None, :], h[:, :, k * H : (k + 1) * H])[:, 0] for k, each in enumerate(weights)
+    ]
+    return sums[0] if len(sums) == 1 else ops.concatenate(sums, axis=1)
 
 
 def _weighted_sum_backward(dr: Array, weights: Array) -> Array:
-    """The gradient with respect to the states, (N, T, H)."""
-    dh = ops_for(dr).empty((*weights.shape, dr.shape[1]), dr.dtype)
-    dh[...] = weights[:, :, None]
+    """The gradient with respect to the states, as :func:`_weighted_sum` takes them."""
+    directions, N, T = weights.shape
+    dh = ops_for(dr).empty((N, T, directions, dr.shape[1] // directions), dr.dtype)
+    for k, each in enumerate(weights):
+        dh[:, :, k] = each[:, :, None]
+    dh = dh.reshape(N, T, dr.shape[1])
     dh *= dr[:, None, :]
     return dh

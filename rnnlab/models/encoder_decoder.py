@@ -30,12 +30,11 @@ from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.output_loss import OutputLoss
 from rnnlab.models.parts.padding import Padded
-from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor
+from rnnlab.models.parts.reconstruction import Reconstructor, StackReconstructor
 from rnnlab.models.parts.repeats import Repeats
 from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
 from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.parts.teacher_forcing import TeacherForced
-from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.parameters import Parameters, distinct
 from rnnlab.types import Array, Random
 
@@ -62,7 +61,7 @@ class EncoderDecoder(Inference):
         The ARNet of the decoder's hidden states.
     discriminator : Discriminator or None
         The scores of frequent words from thought vectors.
-    encoder_reconstructor : EncoderReconstructor, optional
+    encoder_reconstructor : StackReconstructor, optional
         The ARNets of a token encoder's memory.
     rng : numpy Generator or seed
     device : str
@@ -90,12 +89,11 @@ class EncoderDecoder(Inference):
         *,
         reconstructor: Reconstructor | None,
         discriminator: Discriminator | None,
-        encoder_reconstructor: EncoderReconstructor | None = None,
+        encoder_reconstructor: StackReconstructor | None = None,
         rng: np.random.Generator | int,
         device: str,
     ) -> None:
         name = type(self).__name__
-        check_vocabulary(name, "word_to_idx", word_to_idx)
         self.word_to_idx = dict(word_to_idx)
         self.idx_to_word = {index: word for word, index in self.word_to_idx.items()}
         self.null_token = self.word_to_idx["<NULL>"]
@@ -200,7 +198,13 @@ class EncoderDecoder(Inference):
         if self.encoder_reconstruction:
             weight = self.encoder_reconstruction * scales.share
             term, dmemory = self._part_of("encoder_reconstruction").loss(
-                params, encoder_source.memory, inputs, weight=weight, grads=grads
+                params,
+                encoder_source.memory,
+                inputs.lengths,
+                weight=weight,
+                grads=grads,
+                mask=inputs.float_mask,
+                reverse=inputs.reversed_rows,
             )
             loss += self._weighted("encoder_reconstruction", term, scales.share)
             if dsource.memory is not None:

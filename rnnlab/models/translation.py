@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.layers.checks import as_tokens
+from rnnlab.layers.checks import as_padded, as_tokens
 from rnnlab.models.base import (
     BatchSize,
     RegularisationOptions,
@@ -189,6 +189,7 @@ class Seq2Seq(EncoderDecoder):
     ) -> None:
         self._options = checked_options(Seq2Seq, locals())
         check_vocabulary("Seq2Seq", "source_word_to_idx", source_word_to_idx)
+        check_vocabulary("Seq2Seq", "word_to_idx", word_to_idx)
         self.source_word_to_idx = dict(source_word_to_idx)
         recurrence, V = Recurrence.of("Seq2Seq", self._options), len(word_to_idx)
         reviewer_part = build_reviewer(
@@ -338,7 +339,7 @@ class Seq2Seq(EncoderDecoder):
 
     def _inputs(self, function: str, source: Array) -> tuple[SourceBatch, int]:
         """The checked sentences as a batch, and their number."""
-        source = np.asarray(source)
+        source = as_padded(f"Seq2Seq.{function}", "source", source)
         if source.ndim != 2 or not source.shape[1]:
             raise InputError(
                 f"Seq2Seq.{function}: source has shape {source.shape}, expected (N, L) with L of at least 1"

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 
 from rnnlab.ops import ops_for
-from rnnlab.parameters import Parameters
+from rnnlab.parameters import Parameters, check_parameters
 
 
 def gradient_norm(grads: Parameters) -> float:
     """The Euclidean norm of all gradients together; not finite if and only if an element is not finite."""
+    check_parameters("gradient_norm", "grads", grads)
     flat = grads.flat
     ops = ops_for(flat)
     squares = float(ops.sum_of_squares(flat))
@@ -38,6 +39,7 @@ def clip_by_norm(grads: Parameters, max_norm: float) -> float:
     float
         The norm before clipping.
     """
+    check_parameters("clip_by_norm", "grads", grads)
     norm = gradient_norm(grads)
     if norm > max_norm:
         flat = grads.flat
@@ -47,4 +49,5 @@ def clip_by_norm(grads: Parameters, max_norm: float) -> float:
 
 def clip_by_value(grads: Parameters, bound: float) -> None:
     """Clip every element of every gradient to [-bound, bound], in place."""
+    check_parameters("clip_by_value", "grads", grads)
     ops_for(grads.flat).clip_values(grads.flat, bound)

@@ -191,12 +191,14 @@ class Warmup(Schedule):
     """Linear from 0 to 1 in the first ``over`` iterations or epochs, times the schedule ``then``.
 
     In the k-th iteration or epoch, counted from 1, the factor is k / over. ``then`` is the table of another
-    schedule, which also starts at the beginning of training; constant if left out.
+    schedule; constant if left out. It counts from the beginning of training, or from the end of the warmup
+    with ``then_after``, which needs the same unit in both.
     """
 
     over: Count
     unit: Unit = "iterations"
     then: Mapping[str, Any] | None = None
+    then_after: bool = False
     name = "warmup"
 
     def __post_init__(self) -> None:
@@ -204,11 +206,21 @@ class Warmup(Schedule):
         self._then = make("schedule warmup.then", SCHEDULES, self.then or {"name": "constant"})
         self.then = self._then.config()
         self.needs_validation = self._then.needs_validation
+        unit = getattr(self._then, "unit", "epochs")
+        if self.then_after and self._then.name != Constant.name and unit != self.unit:
+            raise InputError(
+                f"schedule warmup: then_after is True and unit is {self.unit!r}, expected {unit!r}, the unit "
+                f"of then, {self._then.name}"
+            )
 
     def multiplier(self, iteration: int, epoch: int) -> float:
         """``min(1, (done + 1) / over)`` times the factor of ``then``."""
         done = iteration if self.unit == "iterations" else epoch
-        return min(1.0, (done + 1) / self.over) * self._then.multiplier(iteration, epoch)
+        factor = min(1.0, (done + 1) / self.over)
+        if self.then_after:
+            since = max(0, done - self.over)
+            iteration, epoch = (since, epoch) if self.unit == "iterations" else (iteration, since)
+        return factor * self._then.multiplier(iteration, epoch)
 
     def end_epoch(self, improved: bool) -> None:
         """That of ``then``."""

@@ -490,6 +490,10 @@ class Solver:
         batches = order.batches()
         before = self._state.iteration - order.batch
         total = before + len(batches) * (self.options.num_epochs - order.epoch)
+        if self._state.multiplier == 0:
+            progress.message(
+                f"note: the factor of the learning rate is 0 at the start of epoch {order.epoch + 1}"
+            )
         ahead = 0 if getattr(self.data, "in_memory", False) else self.options.prefetch
         with closing(prefetched(self._prepare, batches[order.batch :], ahead)) as prepared:
             started = time.perf_counter()

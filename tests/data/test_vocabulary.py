@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from rnnlab.data.vocabulary import END, NULL, SPECIAL_WORDS, START, UNK, Vocabulary, tokenize
+from rnnlab.decoding import Hypothesis
 
 
 @pytest.fixture
@@ -89,3 +90,13 @@ def test_decode_inverts_encode(vocabulary):
     assert vocabulary.decode([4, NULL, END, 5]) == "a"
     with pytest.raises(IndexError, match="token 7 is outside the vocabulary of 7 words"):
         vocabulary.decode([7])
+
+
+def test_decode_needs_tokens():
+    words = Vocabulary(["<NULL>", "<START>", "<END>", "<UNK>", "dog"])
+    hypothesis = Hypothesis((4, 2), -1.0, -1.0, True)
+    assert words.decode(hypothesis.tokens) == "dog"
+    with pytest.raises(
+        TypeError, match="decode: ids holds a tuple, expected integers, such as the tokens of"
+    ):
+        words.decode(hypothesis)

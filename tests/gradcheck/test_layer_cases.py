@@ -11,7 +11,7 @@ def test_every_public_layer_has_a_case():
     names = {case.name.split(",")[0] for case in layer_cases(np.random.default_rng(0))}
     without_backward = {name for name in layers.__all__ if name.endswith("_shapes")} | {
         "Cell", "Regularisation", "attentive_start", "attentive_step", "cell_names", "frequent_words",
-        "register_cell",
+        "register_cell", "reversed_in_time",
     }  # fmt: skip
     for name in set(layers.__all__) - without_backward:
         layer = name.removesuffix("_forward").removesuffix("_backward")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rnnlab.gradcheck import check_model, projected_check
 from rnnlab.gradcheck.cases import CELLS
+from rnnlab.layers import reversed_in_time
 from rnnlab.models import SequenceClassifier
 from rnnlab.models.classification import READOUTS
 from rnnlab.training import (
@@ -40,6 +41,22 @@ OPTIONS += [
         "regularisation": {"recurrent_dropout": 0.3, "recurrent_dropout_on": "candidate"},
     },
     {"cell_type": "rnn", "regularisation": {"recurrent_dropout": 0.3, "weight_dropout": 0.2}},
+]
+OPTIONS += [
+    {"cell_type": cell, "readout": readout, "bidirectional": True}
+    for cell, readout in product(CELLS, READOUTS)
+]
+OPTIONS += [
+    {"cell_type": "gru", "bidirectional": True, "num_layers": 2, "layer_dropout": 0.3},
+    {"cell_type": "lstm", "bidirectional": True, "reconstruction": 0.3, "reconstructor_dim": 2},
+    {
+        "cell_type": "rnn",
+        "bidirectional": True,
+        "num_layers": 2,
+        "readout": "mean",
+        "reconstruction": 0.2,
+        "regularisation": {"zoneout_h": 0.3},
+    },
 ]
 every_model = pytest.mark.parametrize(
     "options", OPTIONS, ids=lambda options: "-".join(map(str, options.values()))
@@ -180,10 +197,26 @@ def test_the_last_hidden_states_give_the_scores(drawn):
     hidden, ends = model.hidden_states(x, lengths), np.asarray(lengths)
     assert hidden.shape[:2] == x.shape[:2]
     last = hidden[np.arange(len(x)), ends - 1]
-    np.testing.assert_array_equal(hidden[:, -1], last)
+    np.testing.assert_array_equal(hidden[:, -1, :H], last[:, :H])
     if model.readout == "last":
+        last = np.concatenate([last[:, :H], np.where(ends[:, None] > 0, hidden[:, 0, H:], 0)], axis=1)
         scores = last @ model.params["W_class"] + model.params["b_class"]
         np.testing.assert_allclose(model.scores(x, lengths), scores)
+
+
+def test_two_directions_are_two_models(rng):
+    """With equal parameters, a reversed sequence has the states of the other direction."""
+    model, (x, _) = build(bidirectional=True, cell_type="gru"), batch(rng)
+    for name in ("Wx", "Wh", "b"):
+        model.params[f"backward_{name}"] = model.params[f"forward_{name}"]
+    hidden = model.hidden_states(x, LENGTHS)
+    opposite = model.hidden_states(reversed_in_time(x, LENGTHS), LENGTHS)
+    real = np.arange(T) < LENGTHS[:, None]
+    np.testing.assert_allclose(reversed_in_time(opposite, LENGTHS)[real][:, :H], hidden[real][:, H:])
+    alone = SequenceClassifier(C, D, H, "gru", np.float64)
+    for name in ("Wx", "Wh", "b"):
+        alone.params[name] = model.params[f"forward_{name}"]
+    np.testing.assert_array_equal(alone.hidden_states(x, LENGTHS), hidden[:, :, :H])
 
 
 @every_model
@@ -197,40 +230,44 @@ def test_the_mean_of_one_state_is_the_last(options, rng):
 # ---------------------------------------------------------------- PyTorch
 
 
-PREFIXES = {1: [""], 2: ["layer1_", "layer2_"]}  # of the parameters, by the number of layers
-
-
 @pytest.mark.parametrize("readout", READOUTS)
 @pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("both", [False, True], ids=["forward", "both directions"])
 @pytest.mark.parametrize("lengths", [None, np.array([T, 2, 3, 1])], ids=["full", "ragged"])
-def test_an_lstm_in_pytorch(readout, layers, lengths, rng):
+def test_an_lstm_in_pytorch(readout, layers, both, lengths, rng):
     torch = pytest.importorskip("torch")
-    model, (x, labels) = build(readout=readout, num_layers=layers), batch(rng)
+    model, (x, labels) = build(readout=readout, num_layers=layers, bidirectional=both), batch(rng)
     loss, grads = model.loss(x, labels, lengths)
 
     def theirs(array):  # i, f, o, g to i, f, g, o
         i, f, o, g = np.split(array, 4, axis=-1)
         return torch.tensor(np.concatenate([i, f, g, o], axis=-1).T)
 
-    lstm = torch.nn.LSTM(D, H, num_layers=layers, batch_first=True).double()
-    for k, layer in enumerate(PREFIXES[layers]):
-        for name, kind in (("Wx", "weight_ih"), ("Wh", "weight_hh"), ("b", "bias_ih")):
-            getattr(lstm, f"{kind}_l{k}").data = theirs(model.params[f"{layer}{name}"])
-        getattr(lstm, f"bias_hh_l{k}").data.zero_()
-    output = torch.nn.Linear(H, C).double()
+    names = {  # of the parameters: theirs -> ours
+        f"{kind}_l{k}" + "_reverse" * backward: f"layer{k + 1}_" * (layers > 1)
+        + ("backward_" if backward else "forward_") * both
+        + name
+        for k, backward in product(range(layers), (False, True)[: 1 + both])
+        for name, kind in (("Wx", "weight_ih"), ("Wh", "weight_hh"), ("b", "bias_ih"))
+    }
+    lstm = torch.nn.LSTM(D, H, num_layers=layers, batch_first=True, bidirectional=both).double()
+    for name, weight in lstm.named_parameters():
+        weight.data = theirs(model.params[names[name]]) if name in names else torch.zeros_like(weight)
+    output = torch.nn.Linear(H * (1 + both), C).double()
     output.weight.data, output.bias.data = (torch.tensor(model.params[n].T) for n in ("W_class", "b_class"))
-    h, _ = lstm(torch.tensor(x))
-    real = np.full(N, T) if lengths is None else lengths
-    parts = [states[:length] for states, length in zip(h, real, strict=True)]
-    read = torch.stack([part[-1] if readout == "last" else part.mean(dim=0) for part in parts])
+    real = torch.tensor(np.full(N, T) if lengths is None else lengths)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(torch.tensor(x), real, True, enforce_sorted=False)
+    h, (final, _) = lstm(packed)
+    h, _ = torch.nn.utils.rnn.pad_packed_sequence(h, batch_first=True)
+    last = torch.cat([*final[-(1 + both) :]], dim=1)
+    read = last if readout == "last" else h.sum(dim=1) / real[:, None]
     expected = torch.nn.functional.cross_entropy(output(read), torch.tensor(labels))
     expected.backward()
 
     assert loss == pytest.approx(expected.item(), rel=1e-12)
-    for k, layer in enumerate(PREFIXES[layers]):
-        for name, kind in (("Wx", "weight_ih"), ("Wh", "weight_hh"), ("b", "bias_ih")):
-            grad = getattr(lstm, f"{kind}_l{k}").grad
-            np.testing.assert_allclose(theirs(grads[f"{layer}{name}"]), grad, rtol=1e-9, atol=1e-13)
+    for name, ours in names.items():
+        expected_grad = getattr(lstm, name).grad
+        np.testing.assert_allclose(theirs(grads[ours]), expected_grad, rtol=1e-9, atol=1e-13)
     np.testing.assert_allclose(grads["W_class"].T, output.weight.grad, rtol=1e-9)
     np.testing.assert_allclose(grads["b_class"], output.bias.grad, rtol=1e-9)
 
@@ -333,6 +370,8 @@ def test_a_checkpoint_brings_it_back(tmp_path, rng):
         ({"hidden_dim": 0}, "hidden_dim is 0, expected an integer of at least 1"),
         ({"num_layers": 0}, "num_layers is 0, expected an integer of at least 1"),
         ({"readout": "first"}, "readout is 'first', expected one of 'last', 'mean'"),
+        ({"bidirectional": "both"}, "bidirectional is 'both'"),
+        ({"layer_dropout": 0.2}, "layer_dropout is 0.2, which needs num_layers of at least 2"),
         ({"output_dropout": 1.0}, "output_dropout is 1.0"),
         ({"cell_type": "tree"}, "cell_type is 'tree'"),
         ({"cell_type": "gru", "forget_bias": 1.0}, "forget_bias is 1.0, but cell 'gru' has no forget gate"),

@@ -11,7 +11,7 @@ from rnnlab.models import CaptioningRNN, Seq2Seq
 
 from .configurations import Configuration
 from .noise import Noise
-from .reference import captioning_loss, classification_loss, translation_loss
+from .reference import backwards, captioning_loss, classification_loss, translation_loss
 
 TOLERANCE = 1e-9  # relative, of each number
 ROUNDING = 1e-13  # absolute, times the largest gradient if that is above 1: of numbers that cancel
@@ -63,11 +63,14 @@ def in_torch(drawn: Configuration) -> tuple[float, dict[str, np.ndarray], dict[s
         x, *others = batch
         leaf = torch.tensor(x, requires_grad=True)
         loss, read = classification_loss(o, p, leaf, *others, noise, **given)
-    hidden = read.pop("hidden")
+    hidden, (opposite, lengths) = read.pop("hidden"), read.pop("backward", (None, None))
     inputs = {name: _gradients(loss, _several(each)) for name, each in read.items()}
     steps = _gradients(loss, hidden)
     rows = len([*inputs.values()][-1][0])  # what the recurrence reads has a row for each of its sequences
     inputs["hidden"] = np.stack(steps, 1) if steps else np.zeros((rows, 0, o["hidden_dim"]))
+    if opposite is not None:  # in the order in which it reads
+        dh = backwards(torch.tensor(np.stack(_gradients(loss, opposite), 1)), lengths)
+        inputs["hidden"] = np.concatenate([inputs["hidden"], dh.numpy()], 2)
     return loss.item(), dict(zip(p, _gradients(loss, tuple(p.values())), strict=True)), inputs
 
 

@@ -129,6 +129,8 @@ def classification(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         "input_dim": draws.size(),
         "readout": draws.one_of(*READOUTS),
         "num_layers": draws.size(3),
+        "bidirectional": draws.chance(0.5),
+        "layer_dropout": draws.rate(),
     }
     model = SequenceClassifier(dtype=np.float64, **with_effect(options))
     N, T = rows(draws), draws.size(6)

@@ -336,24 +336,37 @@ def translation_loss(
     L = lengths.max(initial=1)
     mask, last = real_steps(lengths, L), torch.arange(L) == torch.tensor(lengths)[:, None] - 1
     vectors = p["W_source"][torch.tensor(source[:, :L].astype(np.int64))]
-    x = noise.dropout(vectors, o["word_dropout"])
-    for layer in range(1, o["num_layers"] + 1):
-        x, states = x if layer == 1 else noise.dropout(x, o["layer_dropout"]), {}
-        for direction in ("forward", "backward")[: 1 + o["bidirectional"]]:
-            own = scope(p, f"encoder_{direction}{layer}_")
-            read = x if direction == "forward" else backwards(x, lengths)
-            h = recurrent(o, own, read, Source(zero_state(o, x, H)), lengths, noise).hidden
-            states[direction] = stacked(h, x, H)  # in the order in which the direction reads
-        x = torch.cat([h if way == "forward" else backwards(h, lengths) for way, h in states.items()], 2)
-    final = torch.cat([(h * last[:, :, None]).sum(1) for h in states.values()], 1)
+    x, states = stacked_layers(
+        o, p, noise.dropout(vectors, o["word_dropout"]), H, lengths, noise, "encoder_{direction}{layer}_"
+    )
+    final = torch.cat([(stacked(h, x, H) * last[:, :, None]).sum(1) for h in states.values()], 1)
     state = (final @ p["W_init"] + p["b_init"]).tanh().split(o["hidden_dim"], 1)
     term: Tensor | float = 0.0
     if o["encoder_reconstruction"]:
         for direction, h in states.items():
-            term += reconstruction(o, scope(p, f"encoder_arnet_{direction}_"), h.unbind(1), None, mask)
+            term += reconstruction(o, scope(p, f"encoder_arnet_{direction}_"), h, None, mask)
     encoded = Source(state, memory=x, mask=mask, first=state[0])
     loss, words, hidden = sentence_loss(o, p, word_to_idx, encoded, target, noise, of_encoder=term, **given)
     return loss, {"source": vectors, "target": words, "hidden": hidden}
+
+
+def stacked_layers(
+    o: Named, p: Named, x: Tensor, H: int, lengths: np.ndarray, noise: Noise, name: str
+) -> tuple[Tensor, dict[str, Sequence[Tensor]]]:
+    """Recurrent layers in one direction or both: the states of the last one, and those of its directions.
+
+    The latter are in the order in which a direction reads. ``name`` is the prefix of a layer's parameters.
+    """
+    for layer in range(1, o["num_layers"] + 1):
+        x, states, parts = x if layer == 1 else noise.dropout(x, o["layer_dropout"]), {}, []
+        for direction in ("forward", "backward")[: 1 + o["bidirectional"]]:
+            own = scope(p, name.format(direction=direction, layer=layer))
+            read = x if direction == "forward" else backwards(x, lengths)
+            states[direction] = recurrent(o, own, read, Source(zero_state(o, x, H)), lengths, noise).hidden
+            h = stacked(states[direction], x, H)
+            parts.append(h if direction == "forward" else backwards(h, lengths))
+        x = torch.cat(parts, 2)
+    return x, states
 
 
 def backwards(x: Tensor, lengths: np.ndarray) -> Tensor:
@@ -377,15 +390,14 @@ def classification_loss(
 ) -> tuple[Tensor, dict[str, Any]]:
     """The loss of a SequenceClassifier."""
     rows, T, _ = x.shape
-    lengths, h = np.full(rows, T) if lengths is None else lengths, x
-    for layer in range(1, o["num_layers"] + 1):
-        own = p if o["num_layers"] == 1 else scope(p, f"layer{layer}_")
-        hidden = recurrent(o, own, h, Source(zero_state(o, x, o["hidden_dim"])), lengths, noise).hidden
-        h = stacked(hidden, x, o["hidden_dim"])
+    lengths, H = np.full(rows, T) if lengths is None else lengths, o["hidden_dim"]
+    name = "layer{layer}_" * (o["num_layers"] > 1) + "{direction}_" * o["bidirectional"]
+    _, states = stacked_layers(o, p, x, H, lengths, noise, name)
     steps, counts = real_steps(lengths, T), torch.tensor(lengths)[:, None]
     last, mean = torch.arange(T) == counts - 1, steps.double() / counts.clamp(min=1)
-    weights = last if o["readout"] == "last" else mean
-    read = noise.dropout((h * weights[:, :, None]).sum(1), o["output_dropout"])
+    weights = (last if o["readout"] == "last" else mean)[:, :, None]
+    read = torch.cat([(stacked(h, x, H) * weights).sum(1) for h in states.values()], 1)
+    read = noise.dropout(read, o["output_dropout"])
     losses = cross_entropy(
         read @ p["W_class"] + p["b_class"],
         torch.tensor(labels),
@@ -395,6 +407,7 @@ def classification_loss(
     N = max(1, part_of[0] if part_of else rows)
     loss = losses / N
     if o["reconstruction"]:
-        term = reconstruction(o, scope(p, "arnet_"), hidden, None, steps)
-        loss = loss + o["reconstruction"] * term * (rows / N)
-    return loss, {"x": x, "hidden": hidden}
+        for direction, h in states.items():
+            own = scope(p, f"arnet_{direction}_" if o["bidirectional"] else "arnet_")
+            loss = loss + o["reconstruction"] * reconstruction(o, own, h, None, steps) * (rows / N)
+    return loss, {"x": x, "hidden": states["forward"], "backward": (states.get("backward"), lengths)}

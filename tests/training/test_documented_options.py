@@ -10,7 +10,7 @@ import pytest
 from rnnlab.training import optim, sampling_schedules, schedules
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
-WORDS = {"required": MISSING, "none": None}
+WORDS = {"required": MISSING, "none": None, "false": False}
 
 
 def documented(heading):

@@ -13,7 +13,7 @@ def test_nothing_is_made_before_something_is_written(tmp_path):
     run = RunDirectory(tmp_path / "a" / "b")
     assert not run.path.parent.exists()
     run.write_config({"x": 1, "ü": [1.5, None]})
-    assert json.loads(run.recipe.read_text()) == {"x": 1, "ü": [1.5, None]}
+    assert json.loads(run.config.read_text()) == {"x": 1, "ü": [1.5, None]}
 
 
 @pytest.mark.parametrize("name", ["best.h5", "last.h5"])

@@ -57,6 +57,28 @@ def test_warmup_then_another_schedule():
     assert multipliers(by_epoch, 3) == [0.5, 0.5, 1, 1, 1, 1]
 
 
+def test_a_schedule_after_the_warmup():
+    cosine = {"name": "cosine", "over": 4, "unit": "iterations"}
+    alone = make_schedule(cosine)
+    schedule = make_schedule({"name": "warmup", "over": 3, "then": cosine, "then_after": True})
+    found = [schedule.multiplier(iteration, 0) for iteration in range(9)]
+    after = [alone.multiplier(iteration, 0) for iteration in range(6)]
+    assert found == pytest.approx([1 / 3, 2 / 3, 1, *after])
+    step = {"name": "step", "factor": 0.5, "every": 2}
+    epochs = {"name": "warmup", "over": 2, "unit": "epochs", "then": step, "then_after": True}
+    found = [make_schedule(epochs).multiplier(100 * epoch, epoch) for epoch in range(7)]
+    assert found == [0.5, 1, 1, 1, 0.5, 0.5, 0.25]
+    assert make_schedule(make_schedule(epochs).config()).config() == make_schedule(epochs).config()
+    with pytest.raises(
+        ValueError, match="then_after is True and unit is 'iterations', expected 'epochs', the"
+    ):
+        make_schedule(epochs | {"unit": "iterations"})
+    with pytest.raises(ValueError, match="expected 'epochs', the unit of then, exponential"):
+        make_schedule(
+            {"name": "warmup", "over": 2, "then": {"name": "exponential", "decay": 0.5}, "then_after": True}
+        )
+
+
 def test_warmup_passes_the_metric_on():
     config = {"name": "warmup", "over": 1, "then": {"name": "plateau", "factor": 0.5, "patience": 1}}
     schedule, other = make_schedule(config), make_schedule(config)
@@ -159,7 +181,13 @@ def test_others_have_nothing_to_remember():
         {"name": "step", "factor": 0.7, "every": 3, "unit": "epochs"},
         {"name": "plateau", "factor": 0.5, "patience": 1},
         {"name": "cosine", "over": 9, "minimum": 0.1, "unit": "iterations"},
-        {"name": "warmup", "over": 5, "unit": "iterations", "then": {"name": "constant"}},
+        {
+            "name": "warmup",
+            "over": 5,
+            "unit": "iterations",
+            "then": {"name": "constant"},
+            "then_after": False,
+        },
     ],
 )
 def test_config_makes_the_same_schedule(config):
@@ -213,3 +241,11 @@ def test_a_class_that_returns_no_factor(model, data, monkeypatch):
     monkeypatch.setitem(SCHEDULES._classes, "uphill", Uphill)
     with pytest.raises(ValueError, match=r"Uphill\(\) returned -1.0 in iteration 0 of epoch 0"):
         Solver(model, data, schedule={"name": "uphill"}, verbose=False).train()
+
+
+def test_a_learning_rate_of_zero_is_noted(make_model, data, capsys):
+    schedule = {"name": "cosine", "over": 2}
+    Solver(make_model(), data, num_epochs=3, batch_size=20, schedule=schedule).train()
+    printed = capsys.readouterr().out
+    assert "note: the factor of the learning rate is 0 at the start of epoch 3" in printed
+    assert printed.count("note:") == 1

@@ -207,7 +207,7 @@ def gru_forward(
 
 
 def gru_backward(
-    dh: Array,
+    dh: Array | None,
     cache: RecurrentCache,
     *,
     dfinal_h: Array | None = None,
@@ -217,8 +217,9 @@ def gru_backward(
 
     Parameters
     ----------
-    dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, without what flows back from later steps.
+    dh : (N, T, H) or None
+        Gradient of the loss with respect to ``h``, without what flows back from later steps. None for zeros,
+        if the loss reads the final state alone.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
     into : (dWx, dWh, db), optional

@@ -218,7 +218,7 @@ def lstm_forward(
 
 
 def lstm_backward(
-    dh: Array,
+    dh: Array | None,
     cache: RecurrentCache,
     *,
     dfinal_h: Array | None = None,
@@ -229,8 +229,9 @@ def lstm_backward(
 
     Parameters
     ----------
-    dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, without what flows back from later steps.
+    dh : (N, T, H) or None
+        Gradient of the loss with respect to ``h``, without what flows back from later steps. None for zeros,
+        if the loss reads the final state alone.
     dfinal_h, dfinal_c : (N, H), optional
         Gradients with respect to ``final_h`` and ``final_c``.
     into : (dWx, dWh, db), optional

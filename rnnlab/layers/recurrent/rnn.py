@@ -186,7 +186,7 @@ def rnn_forward(
 
 
 def rnn_backward(
-    dh: Array,
+    dh: Array | None,
     cache: RecurrentCache,
     *,
     dfinal_h: Array | None = None,
@@ -196,8 +196,9 @@ def rnn_backward(
 
     Parameters
     ----------
-    dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, without what flows back from later steps.
+    dh : (N, T, H) or None
+        Gradient of the loss with respect to ``h``, without what flows back from later steps. None for zeros,
+        if the loss reads the final state alone.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
     into : (dWx, dWh, db), optional

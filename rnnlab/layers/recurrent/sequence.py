@@ -196,7 +196,7 @@ def unroll(
 
 def run_backward(
     function: str,
-    dh: Array,
+    dh: Array | None,
     cache: RecurrentCache,
     grads: Params,
     *,
@@ -211,9 +211,15 @@ def run_backward(
     ``names`` are the caller's names for the gradients of the final state, if they are not one tuple.
     """
     x, states, gates, saved, params, _, cell, draws, packing = cache
-    ops, H, G = ops_of(function, dh=dh, x=x), states[0].shape[1], params["Wx"].shape[1]
+    H, G = states[0].shape[1], params["Wx"].shape[1]
     if len(dfinal) != len(states):
         raise InputError(f"{function}: dfinal has {len(dfinal)} arrays, expected {len(states)}")
+    if dh is None:
+        if all(each is None for each in dfinal):
+            finals = ", ".join(names or ("dfinal",))
+            raise InputError(f"{function}: dh is None, expected an array, or a gradient in {finals}")
+        dh = ops_for(x).zeros((*x.shape[:2], H), x.dtype)
+    ops = ops_of(function, dh=dh, x=x)
     dstate = tuple(
         packing.incoming(function, H, None if k else dh, each, x, names[k] if names else f"dfinal[{k}]")
         for k, each in enumerate(dfinal)
@@ -341,7 +347,7 @@ def recurrent_forward(
 
 
 def recurrent_backward(
-    dh: Array,
+    dh: Array | None,
     cache: RecurrentCache,
     *,
     dfinal: State | None = None,
@@ -352,8 +358,9 @@ def recurrent_backward(
 
     Parameters
     ----------
-    dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, without what flows back from later steps.
+    dh : (N, T, H) or None
+        Gradient of the loss with respect to ``h``, without what flows back from later steps. None for zeros,
+        if the loss reads the final state alone.
     dfinal : as ``state``, optional
         Gradients with respect to the final state.
     into : mapping of str to array, optional

@@ -203,7 +203,7 @@ def simplified_gru_forward(
 
 
 def simplified_gru_backward(
-    dh: Array,
+    dh: Array | None,
     cache: RecurrentCache,
     *,
     dfinal_h: Array | None = None,
@@ -213,8 +213,9 @@ def simplified_gru_backward(
 
     Parameters
     ----------
-    dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, without what flows back from later steps.
+    dh : (N, T, H) or None
+        Gradient of the loss with respect to ``h``, without what flows back from later steps. None for zeros,
+        if the loss reads the final state alone.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
     into : (dWx, dWh, db), optional

@@ -1,17 +1,17 @@
 """ARNet as a part of a model: the loss of reconstructing hidden states, and its gradients.
 
-decoder    ARNet reads h_1 .. h_T; the first target is h_0, if that depends on the source
-encoder    ARNet reads the states of the top layer; each direction has its own, which reads in its order
+decoder               ARNet reads h_1 .. h_T; the first target is h_0, if that depends on the source
+encoder, classifier   ARNet reads the states of the top layer; each direction has its own, in its order
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
-from rnnlab.models.parts.token_encoder import SourceBatch, TokenEncoder
-from rnnlab.ops import ops_for
+from rnnlab.models.parts.recurrent_layer import StackedLayers, concatenated, in_order
+from rnnlab.models.parts.token_encoder import TokenEncoder
 from rnnlab.parameters import Parameters, scoped
 from rnnlab.types import Array, Shapes
 
@@ -86,49 +86,72 @@ class Reconstructor:
         return loss, dhidden, dfirst
 
 
-class EncoderReconstructor:
-    """An ARNet for each direction of a token encoder's top layer, of ``size`` units."""
+class StackReconstructor:
+    """An ARNet for each direction of the last of some stacked layers.
 
-    def __init__(self, encoder: TokenEncoder, reconstructor_dim: int, *, detach_target: bool) -> None:
-        self._each = {
-            direction: Reconstructor(
-                encoder.hidden_dim,
-                reconstructor_dim,
-                detach_target=detach_target,
-                prefix=f"encoder_arnet_{direction}_",
+    Parameters
+    ----------
+    layers : StackedLayers
+    reconstructor_dim : int
+        Units of each ARNet.
+    detach_target : bool
+    prefix : callable
+        The prefix of the names of the parameters of a direction.
+
+    Attributes
+    ----------
+    size : int
+        Units of each ARNet.
+    """
+
+    def __init__(
+        self,
+        layers: StackedLayers,
+        reconstructor_dim: int,
+        *,
+        detach_target: bool,
+        prefix: Callable[[str], str],
+    ) -> None:
+        self._layers, self.size = layers, reconstructor_dim
+        self._each = [
+            Reconstructor(
+                layers.hidden_dim, reconstructor_dim, detach_target=detach_target, prefix=prefix(direction)
             )
-            for direction in encoder.directions
-        }
-        self.size = reconstructor_dim
+            for direction in layers.directions
+        ]
 
     def shapes(self) -> Shapes:
-        """Those of each direction, with prefixes such as ``encoder_arnet_forward_``."""
-        return {name: shape for each in self._each.values() for name, shape in each.shapes().items()}
+        """Those of the ARNets of all directions."""
+        return {name: shape for each in self._each for name, shape in each.shapes().items()}
 
     def loss(
-        self, params: Parameters, memory: Array, batch: SourceBatch, *, weight: float, grads: Parameters
+        self,
+        params: Parameters,
+        states: Array,
+        lengths: Array,
+        *,
+        weight: float,
+        grads: Parameters,
+        mask: Array | None = None,
+        reverse: Array | None = None,
     ) -> tuple[float, Array]:
-        """The loss of the memory (N, L, H) or (N, L, 2H), and ``weight`` times the memory's gradient."""
-        (N, L, columns), ops = memory.shape, ops_for(memory)
-        H = columns // len(self._each)
-        total, dmemory = 0.0, ops.empty(memory.shape, memory.dtype)
-        for k, (direction, each) in enumerate(self._each.items()):
-            columns_here = slice(k * H, (k + 1) * H)
-            h = ops.empty((N, L, H), memory.dtype)
-            h[...] = memory[:, :, columns_here]
-            backward = direction == "backward"
-            loss, dh, _ = each.loss(
-                params,
-                batch.reversed_in_time(h) if backward else h,
-                None,
-                batch.lengths,
-                weight=weight,
-                grads=grads,
-                mask=batch.float_mask,
-            )
+        """The loss of all states, and ``weight`` times their gradient.
+
+        Parameters
+        ----------
+        states : (N, T, H) or (N, T, 2H)
+        lengths, weight, grads, mask
+            As in :meth:`Reconstructor.loss`.
+        reverse : (N T,), optional
+            As in :meth:`StackedLayers.forward`.
+        """
+        total, parts = 0.0, []
+        for k, (direction, each) in enumerate(zip(self._layers.directions, self._each, strict=True)):
+            h = in_order(self._layers.of_direction(states, k), direction, reverse)
+            loss, dh, _ = each.loss(params, h, None, lengths, weight=weight, grads=grads, mask=mask)
             total += loss
-            dmemory[:, :, columns_here] = batch.reversed_in_time(dh) if backward else dh
-        return total, dmemory
+            parts.append(in_order(dh, direction, reverse))
+        return total, concatenated(parts)
 
 
 def decoder_reconstructor(options: Mapping[str, Any]) -> Reconstructor | None:
@@ -139,12 +162,24 @@ def decoder_reconstructor(options: Mapping[str, Any]) -> Reconstructor | None:
     return Reconstructor(options["hidden_dim"], units, detach_target=options["detach_target"])
 
 
-def encoder_reconstructor(encoder: TokenEncoder, options: Mapping[str, Any]) -> EncoderReconstructor | None:
+def encoder_reconstructor(encoder: TokenEncoder, options: Mapping[str, Any]) -> StackReconstructor | None:
     """The ARNets of the encoder from a model's options, None if they have none."""
-    units = _units("encoder_", options, encoder.hidden_dim)
+    return _of_stack(encoder.layers, options, "encoder_", "encoder_arnet_{}_".format)
+
+
+def classifier_reconstructor(layers: StackedLayers, options: Mapping[str, Any]) -> StackReconstructor | None:
+    """The ARNets of a classifier from its options, None if they have none."""
+    both = len(layers.directions) == 2
+    return _of_stack(layers, options, "", "arnet_{}_".format if both else lambda direction: "arnet_")
+
+
+def _of_stack(
+    layers: StackedLayers, options: Mapping[str, Any], part: str, prefix: Callable[[str], str]
+) -> StackReconstructor | None:
+    units = _units(part, options, layers.hidden_dim)
     if units is None:
         return None
-    return EncoderReconstructor(encoder, units, detach_target=options["detach_target"])
+    return StackReconstructor(layers, units, detach_target=options["detach_target"], prefix=prefix)
 
 
 def _units(part: str, options: Mapping[str, Any], hidden_dim: int) -> int | None:

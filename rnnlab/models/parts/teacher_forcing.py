@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.layers.checks import as_tokens, check_real
+from rnnlab.layers.checks import as_padded, as_tokens, check_real
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import ops_for
@@ -160,7 +160,7 @@ def check_sentences(
     IndexError, TypeError
         If a token is out of range or not an integer.
     """
-    tokens = np.asarray(tokens)
+    tokens = as_padded(function, name, tokens)
     fits = tokens.ndim == 2 or (several and tokens.ndim == 3 and tokens.shape[1] > 0)
     if not fits or tokens.shape[0] != rows or tokens.shape[-1] < 2:
         raise InputError(

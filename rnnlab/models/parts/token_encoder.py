@@ -11,28 +11,21 @@ layer below it after dropout.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.layers import (
-    affine_backward,
-    affine_forward,
-    dropout_backward,
-    dropout_forward,
-    tanh_backward,
-    tanh_forward,
-)
+from rnnlab.layers import affine_backward, affine_forward, tanh_backward, tanh_forward
 from rnnlab.layers.copying import copy_of
 from rnnlab.layers.recurrent.packing import as_rows
+from rnnlab.layers.recurrent.reversal import reversed_rows
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.padding import padded_tokens
-from rnnlab.models.parts.recurrent_layer import Recurrence, RecurrentLayer
+from rnnlab.models.parts.recurrent_layer import Recurrence, StackedLayers
 from rnnlab.ops import ops_for
-from rnnlab.parameters import Parameters, scoped
+from rnnlab.parameters import Parameters
 from rnnlab.types import Array, Random, Shapes
 
 
@@ -52,12 +45,10 @@ class SourceBatch(NamedTuple):
         real = tokens != null_token
         lengths = (real * np.arange(1, tokens.shape[1] + 1)).max(axis=1, initial=0)
         L = int(lengths.max(initial=1)) if length is None else length
-        steps, first = np.arange(L), L * np.arange(len(tokens))
-        mask = steps < lengths[:, None]
-        reversed_rows = np.where(mask, lengths[:, None] - 1 - steps, steps) + first[:, None]
-        last_rows = np.maximum(lengths - 1, 0) + first
+        mask = np.arange(L) < lengths[:, None]
+        last_rows = np.maximum(lengths - 1, 0) + L * np.arange(len(tokens))
         tokens = padded_tokens(tokens, L, null_token)
-        return cls(tokens, lengths, mask, reversed_rows.reshape(-1), last_rows)
+        return cls(tokens, lengths, mask, reversed_rows(lengths, L), last_rows)
 
     def padded(self, dtype: Any) -> dict[str, np.ndarray]:
         """The arrays for :meth:`of_padded`, by name."""
@@ -71,13 +62,6 @@ class SourceBatch(NamedTuple):
         tokens, *others = (arrays[name] for name in _PADDED)
         N, L = tokens.shape
         return cls(tokens, np.full(N, L), *others)
-
-    def reversed_in_time(self, x: Array) -> Array:
-        """Reverse the real rows of each sentence of x (N, L, D). The method is its own inverse."""
-        ops, (N, L, D) = ops_for(x), x.shape
-        out = ops.empty((N * L, D), x.dtype)
-        ops.take(x.reshape(N * L, D), ops.indices(self.reversed_rows), out)
-        return out.reshape(N, L, D)
 
 
 _PADDED = ("source", "source_mask", "source_reversed_rows", "source_last_rows", "source_float_mask")
@@ -112,21 +96,22 @@ class TokenEncoder:
         word_dropout: float = 0.0,
         layer_dropout: float = 0.0,
     ) -> None:
-        self.hidden_dim, self.layer_dropout = hidden_dim, layer_dropout
         self.embedding = WordEmbedding(vocabulary_size, word_dim, dropout=word_dropout, name="W_source")
-        self.directions = ("forward", "backward") if bidirectional else ("forward",)
-        self.layers = range(1, num_layers + 1)
-        self.memory_dim = hidden_dim * len(self.directions)
+        self.layers = StackedLayers(
+            recurrence,
+            word_dim,
+            hidden_dim,
+            num_layers,
+            bidirectional=bidirectional,
+            dropout=layer_dropout,
+            scope=lambda layer, direction: f"encoder_{direction}{layer}_",
+        )
+        self.hidden_dim, self.memory_dim = hidden_dim, self.layers.output_dim
         self._decoder_states, self._decoder_dim = decoder_states, decoder_dim
-        self._first = RecurrentLayer(recurrence, word_dim, hidden_dim)
-        self._further = RecurrentLayer(recurrence, self.memory_dim, hidden_dim)
 
     def shapes(self) -> Shapes:
         """W_source, W_init and b_init; those of the layers have prefixes such as "encoder_forward1_"."""
-        shapes = self.embedding.shapes()
-        for layer in self.layers:
-            for direction in self.directions:
-                shapes |= scoped(_scope(layer, direction), self._layer(layer).shapes())
+        shapes = self.embedding.shapes() | self.layers.shapes()
         width = self._decoder_states * self._decoder_dim
         return shapes | {"W_init": (self.memory_dim, width), "b_init": (width,)}
 
@@ -134,33 +119,16 @@ class TokenEncoder:
         """Source tokens to a memory (N, L, H) or (N, L, 2H) and the decoder's initial state."""
         checked = batch.float_mask is not None
         x, embedded = self.embedding.forward(params, batch.tokens, rng=rng, checked=checked)
-        caches = []
-        for layer in self.layers:
-            dropped = None
-            if layer > 1:
-                x, dropped = dropout_forward(x, self.layer_dropout, rng=rng)
-            runs = [
-                self._direction_forward(params, x, batch, layer, direction, rng)
-                for direction in self.directions
-            ]
-            x = _concatenated([h for h, _ in runs])
-            caches.append((dropped, [cache for _, cache in runs]))
+        x, ran = self.layers.forward(params, x, batch.lengths, rng, reverse=batch.reversed_rows)
         a, projected = affine_forward(self._final_states(x, batch), params["W_init"], params["b_init"])
         started, activated = tanh_forward(a)
         width = self._decoder_dim
         state = tuple(copy_of(started[:, k * width : (k + 1) * width]) for k in range(self._decoder_states))
-        return Source(state, memory=x, mask=batch.mask), (
-            batch,
-            embedded,
-            caches,
-            projected,
-            activated,
-            x.shape,
-        )
+        return Source(state, memory=x, mask=batch.mask), (batch, embedded, ran, projected, activated, x.shape)
 
     def backward(self, dsource: Source, cache: Any, grads: Parameters, *, with_inputs: bool = True) -> Array:
         """Add the parameters' gradients; return that of the word vectors, (N, L, W), if ``with_inputs``."""
-        batch, embedded, caches, projected, activated, shape = cache
+        batch, embedded, ran, projected, activated, shape = cache
         ops, dtype = ops_for(activated.y), activated.y.dtype
         dstarted = ops.empty(activated.y.shape, dtype)
         for k, dpart in enumerate(dsource.state):
@@ -173,13 +141,7 @@ class TokenEncoder:
         H, last_rows = self.hidden_dim, ops.indices(batch.last_rows)
         as_rows(dx)[last_rows, :H] += dfinal[:, :H]
         dx[:, 0, H:] += dfinal[:, H:]
-        for layer, (dropped, runs) in zip(reversed(self.layers), reversed(caches), strict=True):
-            dinputs = None
-            for k, (direction, run) in enumerate(zip(self.directions, runs, strict=True)):
-                dh = copy_of(dx[:, :, k * H : (k + 1) * H])
-                added = self._direction_backward(dh, run, batch, layer, direction, grads)
-                dinputs = added if dinputs is None else operator.iadd(dinputs, added)
-            dx = dinputs if dropped is None else dropout_backward(dinputs, dropped)
+        dx = self.layers.backward(dx, ran, grads)
         dwords = self.embedding.backward(dx, embedded, grads)
         return dwords if with_inputs else None
 
@@ -192,37 +154,3 @@ class TokenEncoder:
         if batch.float_mask is not None:
             out *= batch.float_mask[:, :1]  # the final state of an empty sentence is its initial state, zero
         return out
-
-    def _layer(self, layer: int) -> RecurrentLayer:
-        """Layer 1 reads word vectors, the others all directions of the layer below."""
-        return self._first if layer == 1 else self._further
-
-    def _direction_forward(
-        self, params: Any, x: Array, batch: SourceBatch, layer: int, direction: str, rng: Random
-    ) -> tuple[Array, Any]:
-        recurrent, backward = self._layer(layer), direction == "backward"
-        inputs = batch.reversed_in_time(x) if backward else x
-        scope = params.scope(_scope(layer, direction))
-        h, cache = recurrent.forward(scope, inputs, recurrent.zero_state(x), batch.lengths, rng)
-        return (batch.reversed_in_time(h) if backward else h), cache
-
-    def _direction_backward(
-        self, dh: Array, cache: Any, batch: SourceBatch, layer: int, direction: str, grads: Any
-    ) -> Array:
-        dh = batch.reversed_in_time(dh) if direction == "backward" else dh
-        dx, _ = self._layer(layer).backward(dh, cache, grads.scope(_scope(layer, direction)))
-        return batch.reversed_in_time(dx) if direction == "backward" else dx
-
-
-def _scope(layer: int, direction: str) -> str:
-    return f"encoder_{direction}{layer}_"
-
-
-def _concatenated(parts: list[Array]) -> Array:
-    if len(parts) == 1:
-        return parts[0]
-    (N, L, H), ops = parts[0].shape, ops_for(*parts)
-    out = ops.empty((N, L, H * len(parts)), parts[0].dtype)
-    for k, part in enumerate(parts):
-        out[:, :, k * H : (k + 1) * H] = part
-    return out

@@ -181,3 +181,28 @@ def test_a_cache_of_another_forward(rng):
         gru_backward(h, cache)
     with pytest.raises(TypeError, match="lstm_backward: cache is a ndarray, expected that of the forward"):
         lstm_backward(h, x)
+
+
+@every_cell
+def test_the_final_state_alone(cell, rng):
+    """Without a gradient of the states, that of the final state is that of each sequence's last one."""
+    (x, state, params), lengths = batch(rng, cell), np.array([7, 1, 3, 5])
+    _, final, cache = recurrent_forward(x, state, params, cell=cell, lengths=lengths)
+    alone = recurrent_backward(None, cache, dfinal=final)
+    zeros = recurrent_backward(np.zeros((N, T, H)), cache, dfinal=final)
+    for one, other in zip(_flat(alone), _flat(zeros), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.abs(alone[0]).max() > 0
+    if cell == "lstm":
+        h, c = final
+        dx, *_ = lstm_backward(None, cache, dfinal_h=h, dfinal_c=c)
+        np.testing.assert_array_equal(dx, alone[0])
+        with pytest.raises(ValueError, match="^lstm_backward: dh is None, .*in dfinal_h, dfinal_c"):
+            lstm_backward(None, cache)
+    with pytest.raises(ValueError, match="^recurrent_backward: dh is None, .*in dfinal"):
+        recurrent_backward(None, cache)
+
+
+def _flat(found):
+    dx, dstate, dparams = found
+    return [dx, *dstate, *dparams.values()]

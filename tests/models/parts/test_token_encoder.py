@@ -87,12 +87,3 @@ def test_sentences_are_cut_to_the_longest():
     np.testing.assert_array_equal(batch.last_rows, [3, 5, 8])
     inside = SourceBatch.of(np.array([[3, 0, 4, 0]]), 0)
     np.testing.assert_array_equal(inside.lengths, [3])  # padding between words is part of the sentence
-
-
-def test_reversal_leaves_padding_in_place(rng):
-    x, batch = rng.standard_normal((N, 4, 2)), SourceBatch.of(TOKENS, 0)
-    reverse = batch.reversed_in_time(x)
-    np.testing.assert_array_equal(reverse[0], x[0, ::-1])
-    np.testing.assert_array_equal(reverse[1], x[1, [1, 0, 2, 3]])
-    np.testing.assert_array_equal(reverse[2], x[2])
-    np.testing.assert_array_equal(batch.reversed_in_time(reverse), x)
