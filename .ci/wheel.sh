@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The wheel works outside the repository, in an environment of its own: recipes and the built-in data come with it.
+# The wheel works outside the repository, in an environment of its own: recipes come with it, and it draws the built-in data.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
