@@ -115,11 +115,12 @@ def test_answers_are_numpys(device, rng):
     assert type(model.last_states(features[:1], [[1, 3, 2]])) is np.ndarray
     assert type(model.hidden_states(features[:1], [[1, 3, 2]])) is np.ndarray
     assert model.sample(features).dtype == np.int32
-    classifier, (x, *_) = case_called("SequenceClassifier gru mean")
-    expected = classifier.predict(x)
-    found = classifier.to("gpu").predict(x)
-    assert type(found) is np.ndarray
-    np.testing.assert_array_equal(found, expected)
+    for case in ("SequenceClassifier gru mean", "SequenceClassifier gru both directions, ARNet"):
+        classifier, (x, *_) = case_called(case)
+        expected = classifier.predict(x)
+        found = classifier.to("gpu").predict(x)
+        assert type(found) is np.ndarray
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_answers_of_a_reviewer_are_numpys(device, rng):

@@ -85,6 +85,10 @@ MODELS = {
     ),
     "translator, bilinear": (translator, {"attention": "bilinear", "num_layers": 2, "output": "linear"}),
     "classifier": (classifier, {"reconstruction": 0.1, "num_layers": 2}),
+    "classifier, both directions": (
+        classifier,
+        {"bidirectional": True, "reconstruction": 0.1, "num_layers": 2, "readout": "mean"},
+    ),
 }  # fmt: skip
 
 
