@@ -18,6 +18,7 @@ The modules of the package:
     parallel_text  sentence pairs, code and comments from files
     sentences      many sentences in little memory
     subwords       Subwords, sentences as pieces of words
+    arrays         ArrayData, any arrays in memory
     pixels         PixelData, labelled images as sequences of pixels
     mnist, digits  MNIST's files, and the small digits of scikit-learn
     images         pictures by URL or name
@@ -28,6 +29,7 @@ The modules of the package:
 """
 
 from rnnlab.data.annotations import open_annotated, open_features, read_coco, read_features, read_karpathy
+from rnnlab.data.arrays import ArrayData
 from rnnlab.data.by_image import CaptionedImages
 from rnnlab.data.caption_groups import CaptionGroups
 from rnnlab.data.captions import CaptionData
@@ -55,6 +57,7 @@ from rnnlab.data.word_vectors import WordCoverage, load_word_vectors, read_word_
 
 __all__ = [
     "PCA",
+    "ArrayData",
     "CaptionData",
     "CaptionGroups",
     "CaptionSplit",

@@ -1,0 +1,126 @@
+"""ArrayData: arrays in memory as a data set for the solver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
+from rnnlab.data.split_data import SplitData, batches
+from rnnlab.errors import InputError, InputTypeError
+
+
+class ArrayData(SplitData[tuple[Any, ...]]):
+    """The arguments of a model's loss, as arrays by splits.
+
+    Parameters
+    ----------
+    splits : mapping of str to sequence of array
+        The arrays of each split, with an example in each row, as the arguments of ``model.loss``: (x, labels)
+        or (x, labels, lengths) for a :class:`~rnnlab.models.SequenceClassifier`, (source, target) for a
+        :class:`~rnnlab.models.Seq2Seq`. An argument that is a tuple of arrays is one here. ``train`` is
+        required; ``val`` is for validation.
+    null_token : int, optional
+        Of sentences, which are the last array, (N, L): the token of padding. Every other token but the first
+        of each sentence is a target. Without it there is one target in each row, such as a label.
+    name : str
+        Used in messages.
+
+    Attributes
+    ----------
+    splits : dict of str to tuple of array
+
+    Raises
+    ------
+    ValueError
+        If there is no training example, a split has another number of arrays than ``train``, or the arrays of
+        a split have different numbers of rows.
+    TypeError
+        If something is not an array.
+    """
+
+    in_memory = True  # a batch is a copy of rows
+
+    def __init__(
+        self,
+        splits: Mapping[str, Sequence[Any]],
+        *,
+        null_token: int | None = None,
+        name: str = "arrays",
+    ) -> None:
+        self.name, self.null_token = name, null_token
+        self.splits = {split: tuple(arrays) for split, arrays in splits.items()}
+        for split, arrays in self.splits.items():
+            self._check(split, arrays)
+        if not self.splits.get("train") or not self._rows("train"):
+            found = ", ".join(self.splits) or "no split"
+            raise InputError(f"ArrayData: found {found}, expected examples of a split train")
+        if null_token is not None and getattr(self.splits["train"][-1], "ndim", 0) != 2:
+            raise InputError("ArrayData: null_token is given, expected sentences (N, L) as the last array")
+
+    def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
+        """The rows of one pass over ``split``, a batch at a time; the last batch may be smaller.
+
+        Parameters
+        ----------
+        split : str
+        batch_size : int
+        rng : Generator, optional
+            Shuffles the rows. Without it they are in their original order.
+        """
+        self.split(split)
+        rows = self._rows(split)
+        return batches(np.arange(rows) if rng is None else rng.permutation(rows), batch_size)
+
+    def batch(self, split: str, indices: np.ndarray) -> tuple[Any, ...]:
+        """The arrays of the rows ``indices`` (N,)."""
+        return _rows_of(self.split(split), indices)
+
+    def num_tokens(self, batch: tuple[Any, ...]) -> int:
+        """The number of targets in ``batch``."""
+        last = batch[-1]
+        return len(last) if self.null_token is None else int((last[:, 1:] != self.null_token).sum())
+
+    def fingerprint(self) -> Fingerprint:
+        """Sizes and hashes of the last array and of samples of the others, for :meth:`Solver.resume`."""
+        found = {}
+        for split, arrays in self.splits.items():
+            *others, last = _flat(arrays)
+            found[split] = " ".join([str(len(last)), *map(sample_hash, others), array_hash(last)])
+        return found
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{split} {self._rows(split):,} rows" for split in self.splits)
+        return f"ArrayData({self.name}: {sizes})"
+
+    def _rows(self, split: str) -> int:
+        return len(_flat(self.splits[split])[0])
+
+    def _check(self, split: str, arrays: tuple[Any, ...]) -> None:
+        where, several = f"ArrayData: {split}", _flat(arrays)
+        for k, array in enumerate(several):
+            if not isinstance(array, np.ndarray) or not array.ndim:
+                found = f"shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+                raise InputTypeError(
+                    f"{where}: array {k} is of {found}, expected arrays with a row per example"
+                )
+        if not several:
+            raise InputError(f"{where} has no array, expected the arguments of model.loss")
+        if "train" in self.splits and len(several) != len(_flat(self.splits["train"])):
+            raise InputError(
+                f"{where} has {len(several)} arrays, expected {len(_flat(self.splits['train']))} as train"
+            )
+        if len({len(array) for array in several}) > 1:
+            rows = ", ".join(str(len(array)) for array in several)
+            raise InputError(f"{where}: the arrays have {rows} rows, expected equal numbers")
+
+
+def _flat(arrays: tuple[Any, ...]) -> list[Any]:
+    """The arrays, those in tuples, too."""
+    return [each for array in arrays for each in (_flat(array) if isinstance(array, tuple) else [array])]
+
+
+def _rows_of(arrays: tuple[Any, ...], indices: np.ndarray) -> tuple[Any, ...]:
+    return tuple(_rows_of(array, indices) if isinstance(array, tuple) else array[indices] for array in arrays)
