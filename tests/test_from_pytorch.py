@@ -117,7 +117,7 @@ def test_momentum_while_the_learning_rate_changes(rng):
         gradient = rng.standard_normal(4)
         theirs.grad = torch.tensor(gradient)
         optimizer.step()
-        rule.step(w, gradient, rate=factor)
+        rule.step(w, gradient, multiplier=factor)
         differences.append(np.abs(w - theirs.detach().numpy()).max())
     assert max(differences[:4]) < 1e-14
     assert differences[-1] > 1e-3

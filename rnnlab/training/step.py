@@ -196,9 +196,9 @@ class Update:
 
     def _step(self, state: TrainingState) -> None:
         params, rule = self._model.params, state.rule
-        scale, rate, parts = self._gradient_monitor.scale, state.multiplier, self._trained.parts
-        self._decay.apply(params.flat, rule.learning_rate * rate, scale)
-        rule.step(params.flat, self.grads.flat, scale=scale, rate=rate, parts=parts)
+        scale, multiplier, parts = self._gradient_monitor.scale, state.multiplier, self._trained.parts
+        self._decay.apply(params.flat, rule.learning_rate * multiplier, scale)
+        rule.step(params.flat, self.grads.flat, scale=scale, multiplier=multiplier, parts=parts)
 
     def _in_a_graph(self, parts: Any, state: TrainingState) -> None:
         """Launch the step of padded parts as a CUDA graph."""

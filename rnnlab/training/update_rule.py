@@ -53,7 +53,13 @@ class Rule(Protocol):
         ...
 
     def step(
-        self, w: Array, dw: Array, *, scale: float = ..., rate: float = ..., parts: Sequence[slice] = ...
+        self,
+        w: Array,
+        dw: Array,
+        *,
+        scale: float = ...,
+        multiplier: float = ...,
+        parts: Sequence[slice] = ...,
     ) -> None:
         """Update ``w`` in place; see :meth:`UpdateRule.step`."""
         ...
@@ -133,7 +139,7 @@ class UpdateRule(Configured, ABC):
         dw: Array,
         *,
         scale: float = 1.0,
-        rate: float = 1.0,
+        multiplier: float = 1.0,
         parts: Sequence[slice] = (slice(None),),
     ) -> None:
         """Update ``w`` in place.
@@ -144,7 +150,7 @@ class UpdateRule(Configured, ABC):
             The parameters and their gradient.
         scale : float
             Multiplies the gradient (clipping by norm).
-        rate : float
+        multiplier : float
             Multiplies the learning rate (a schedule).
         parts : sequence of slice
             The parts of the buffers to update; the rest of ``w`` and of the state is not changed.
@@ -163,7 +169,7 @@ class UpdateRule(Configured, ABC):
         self.steps += 1
         for part in parts:
             arrays = (array[part] for array in (w, dw, *self._arrays.values()))
-            self.update(*arrays, learning_rate=self.learning_rate * rate, scale=scale)
+            self.update(*arrays, learning_rate=self.learning_rate * multiplier, scale=scale)
 
     def state(self) -> dict[str, Any]:
         """``steps`` and, after the first step, the arrays named in ``slots``; not copies."""

@@ -71,7 +71,7 @@ def test_rule_follows_its_definition(reference, scale, rng, small_blocks):
         dw, rate = rng.standard_normal(P), 1 / t
         before = dw.copy()
         expected = reference(expected, scale * dw, state, rule.learning_rate * rate, t, rule)
-        rule.step(w, dw, scale=scale, rate=rate)
+        rule.step(w, dw, scale=scale, multiplier=rate)
         np.testing.assert_array_equal(dw, before)
         np.testing.assert_allclose(w, expected, rtol=1e-12, atol=1e-14)
     for name, array in state.items():

@@ -66,7 +66,7 @@ def test_the_updates_follow_the_formula(rng):
         g = 0.5 * dw
         expected -= 1e-3 * 0.25 * (np.sign(0.9 * m + 0.1 * g) + 0.1 * expected)
         m = 0.99 * m + 0.01 * g
-        rule.step(w, dw, scale=0.5, rate=0.25)
+        rule.step(w, dw, scale=0.5, multiplier=0.25)
     np.testing.assert_allclose(w, expected, rtol=1e-12)
     np.testing.assert_allclose(rule.state()["m"], m, rtol=1e-12)
     assert rule.steps == 3
