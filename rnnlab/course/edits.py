@@ -283,6 +283,8 @@ def _calls(node: ast.Call, target: str) -> Iterator[Edit]:
         changed = _parsed(sigmoid if other == "sigmoid" else f"np.tanh({inner})")
         message = f"{target} has {_FUNCTIONS[other]} where {_FUNCTIONS[function]} belongs"
         yield Edit(node, changed, target, message)
+        relu = f"{target} has a ReLU where {_FUNCTIONS[function]} belongs"
+        yield Edit(node, _parsed(f"np.maximum(0, {inner})"), target, relu)
         yield Edit(node, node.args[0], target, f"{target} lacks the {_FUNCTIONS[function]} of {inner}")
     if isinstance(node.func, ast.Attribute) and node.func.attr == "sum":
         summed = ast.unparse(node.func.value)
