@@ -76,19 +76,25 @@ class Ensemble:
                 f"expected {len(self.models)} numbers of at least 1, one for each model"
             )
         for name in ("start_token", "end_token", "word_to_idx", "source_word_to_idx"):
-            first, *others = (getattr(model, name, None) for model in self.models)
-            for k, other in enumerate(others, 1):
-                if other != first:
+            found = [(k, getattr(model, name, None)) for k, model in enumerate(self.models)]
+            given = [(k, value) for k, value in found if value is not None]  # a model need not know its words
+            for k, value in given[1:]:
+                if value != given[0][1]:
                     raise InputError(
-                        f"Ensemble: models[{k}] has another {name} than models[0], expected one vocabulary"
+                        f"Ensemble: models[{k}] has another {name} than models[{given[0][0]}], expected one "
+                        "vocabulary"
                     )
         self.average, self._num_arrays = average, num_arrays
         self.start_token, self.end_token = self.models[0].start_token, self.models[0].end_token
         self.null_token: Any = getattr(self.models[0], "null_token", None)
-        self.word_to_idx: Any = getattr(self.models[0], "word_to_idx", None)
-        self.source_word_to_idx: Any = getattr(self.models[0], "source_word_to_idx", None)
+        self.word_to_idx, self.source_word_to_idx = map(self._of_first, ("word_to_idx", "source_word_to_idx"))
         self._attending = [k for k, model in enumerate(self.models) if attends(model)]
         self.attention: Callable[[DecodingState], Array] | None = self._attention if self._attending else None
+
+    def _of_first(self, name: str) -> Any:
+        """An attribute of the first member that has it, None if none does."""
+        found = (getattr(model, name, None) for model in self.models)
+        return next((value for value in found if value is not None), None)
 
     def start(self, source: Any) -> DecodingState:
         """The members' states before the first token.

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.gradcheck.names import matching
-from rnnlab.gradcheck.numeric import eval_numerical_gradient, relative_distance
+from rnnlab.gradcheck.numeric import compared, eval_numerical_gradient, relative_distance
 from rnnlab.gradcheck.precision import check_full_precision
 from rnnlab.types import Array, Shapes
 
@@ -112,8 +112,10 @@ def check_model(
                 bar.update(0.5)  # two evaluations per element
                 return loss()[0]
 
-            numerical = eval_numerical_gradient(evaluate, model.params[name], verbose=False, h=h)
-            error, norm = relative_distance(grad, numerical), float(np.linalg.norm(grad))
+            def numeric(step: float, name: str = name) -> Array:
+                return eval_numerical_gradient(evaluate, model.params[name], verbose=False, h=step)
+
+            (error, numerical), norm = compared(grad, numeric, h, tolerance), float(np.linalg.norm(grad))
             rounding = np.finfo(float).eps / 2 * abs(float(value)) * np.sqrt(grad.size) / h
             hidden = float(np.linalg.norm(grad - numerical)) <= (
                 max(1e-10, rounding) if floor is None else floor
@@ -129,8 +131,9 @@ def check_model(
 
 def _check_workspace(model: Any, loss: Callable[..., tuple[float, Any]], expected: dict[str, Array]) -> None:
     """If a loss takes ``grads`` and ``part_of``, check that it uses them as the solver requires."""
-    taken = inspect.signature(model.loss).parameters
-    if "grads" not in taken:
+    arguments = inspect.signature(model.loss).parameters
+    takes_all = any(each.kind is each.VAR_KEYWORD for each in arguments.values())
+    if "grads" not in arguments and not takes_all:
         return
     grads = model.params.zeros_like()
     grads.flat[...] = 1.0
@@ -146,7 +149,7 @@ def _check_workspace(model: Any, loss: Callable[..., tuple[float, Any]], expecte
                 f"check_model: grads held ones, and loss left another gradient of {name} there than without "
                 "grads, expected it to overwrite what they hold"
             )
-    if "part_of" in taken:
+    if "part_of" in arguments or takes_all:
         grads.flat[...] = 0
         loss(grads=grads, part_of=(_WHOLE, _WHOLE))
         one = grads.flat.copy()

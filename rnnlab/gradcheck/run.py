@@ -22,7 +22,7 @@ from rnnlab.gradcheck.layer_cases import layer_cases
 from rnnlab.gradcheck.model import check_model
 from rnnlab.gradcheck.model_cases import model_cases
 from rnnlab.gradcheck.names import matching
-from rnnlab.gradcheck.numeric import eval_numerical_gradient_array, relative_distance
+from rnnlab.gradcheck.numeric import compared, eval_numerical_gradient_array, relative_distance
 from rnnlab.gradcheck.precision import check_full_precision
 from rnnlab.gradcheck.recurrent_cases import cell_cases
 from rnnlab.gradcheck.side_effects import check_untouched
@@ -197,10 +197,13 @@ def check_case(case: Case, *, tolerance: float, rng: np.random.Generator) -> Row
     grads = grads if isinstance(grads, tuple) else (grads,)
     errors = {}
     for (name, array), grad in zip(case.inputs.items(), grads, strict=True):
-        numerical = eval_numerical_gradient_array(
-            lambda _: _joined(case.forward(**case.inputs)[:-1]), array, _joined(douts)
-        )
-        errors[name] = relative_distance(numerical, grad)
+
+        def numeric(h: float, array: Array = array) -> Array:
+            return eval_numerical_gradient_array(
+                lambda _: _joined(case.forward(**case.inputs)[:-1]), array, _joined(douts), h
+            )
+
+        errors[name], _ = compared(grad, numeric, 1e-5, tolerance)
     return _row("layer", case.name, errors, _above(tolerance, errors), touched)
 
 

@@ -17,7 +17,7 @@ from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.ops import device_of, ops_for, ops_on
 from rnnlab.options import Stored, as_plain, check_options
-from rnnlab.parameters import Parameters, check_parameters
+from rnnlab.parameters import Parameters, check_parameters, distinct
 from rnnlab.types import Array, Shapes
 
 BatchSize = tuple[int, int]  # numbers of examples and of tokens
@@ -199,11 +199,20 @@ class Model:
             vars(model).pop("_check_shapes", None)  # it may keep arrays alive
         return model
 
+    def extra_shapes(self) -> Shapes:
+        """The parameters that a subclass adds, none by default.
+
+        The constructor calls it before the parameters are made. Weights, which are recognised by their names,
+        are initialised as the options say, others with zeros.
+        """
+        return {}
+
     def _initialise(
         self, shapes: Shapes, rng: np.random.Generator | int, fan_ins: FanIns = MappingProxyType({})
     ) -> None:
         """Make :attr:`params`, with the dtype and the initialisation of the options."""
         options = self._options
+        shapes = distinct(type(self).__name__, shapes, self.extra_shapes())
         self._check_shapes(shapes)
         self.params = Parameters(shapes, options["dtype"])
         initialise(

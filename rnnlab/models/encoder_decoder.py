@@ -29,7 +29,7 @@ from rnnlab.models.parts.discriminator import Discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.output_loss import OutputLoss
-from rnnlab.models.parts.padding import Padded
+from rnnlab.models.parts.padding import Padded, real_steps
 from rnnlab.models.parts.reconstruction import Reconstructor, StackReconstructor
 from rnnlab.models.parts.repeats import Repeats
 from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
@@ -154,6 +154,35 @@ class EncoderDecoder(Inference):
         loss = self._ops.scalar(loss)
         return (loss, grads, dinputs) if with_inputs else (loss, grads)
 
+    def hidden_loss(
+        self, hidden: Array, real: Array, share: float, grads: Parameters
+    ) -> tuple[float | Array, Array]:
+        """A loss of the decoder's hidden states that a subclass adds to that of the words; none by default.
+
+        Parameters
+        ----------
+        hidden : (N, T, H)
+            Not to be changed.
+        real : (N, T)
+            1 for the steps of a sentence, 0 for padding.
+        share : float
+            The share of these sentences in their batch: multiply a mean over them, and its gradients, by it.
+        grads : Parameters
+            The gradients of the parameters that the loss reads are added to them.
+
+        Returns
+        -------
+        loss : float
+        dhidden : (N, T, H)
+            Its gradient, zero in padding.
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def num_examples(batch: Sequence[Any]) -> int:
+        """The number of sentences of a batch, those that :meth:`loss` takes after the inputs."""
+        return int(np.prod(np.shape(batch[1])[:-1]))
+
     def _teacher_forced_loss(
         self,
         inputs: Any,
@@ -174,6 +203,14 @@ class EncoderDecoder(Inference):
         words, embedded = self.embedding.forward(params, forced.inputs, rng=rng, checked=forced.is_padded)
         decoded, cache = self.decoder.forward(params, words, source, forced.lengths, rng)
         loss, ddecoded, dscored = self._score(decoded, words, source, forced, scales, grads, rng)
+        if type(self).hidden_loss is not EncoderDecoder.hidden_loss:
+            hidden = decoded.hidden
+            real = forced.mask
+            if real is None:
+                real = self._ops.asarray(real_steps(forced.lengths, hidden.shape[1], self.dtype))
+            term, dterm = self.hidden_loss(hidden, real, scales.share, grads)
+            loss += term
+            ddecoded = ddecoded._replace(hidden=ddecoded.hidden + dterm)
         grads.complete(self._after_score)
         del decoded  # so that the backward can reuse its memory
         dhidden = self._ops.empty(ddecoded.hidden.shape, self.dtype) if with_inputs else None

@@ -46,6 +46,7 @@ from rnnlab.types import Shapes
 _FORMAT = "rnnlab checkpoint 3"
 # Format 1 had all parameters in one array; format 2 had no checksums.
 _FORMER_FORMATS = ("rnnlab checkpoint 1", "rnnlab checkpoint 2")
+_LIBRARY = tuple(getattr(models, name) for name in models.__all__)
 _CHUNK_BYTES = 1 << 30  # HDF5 allows chunks of less than 4 GiB
 _JSON = {
     "model": (dict,),
@@ -300,7 +301,7 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
         described = _read_json(path, file, "model", (dict,))
     if known is not None and not isinstance(known, Mapping):
         raise InputTypeError(f"load_model: known is {known!r}, expected a mapping of names to classes")
-    classes = {name: getattr(models, name) for name in models.__all__} | dict(known or {})
+    classes = {each.__name__: each for each in _LIBRARY} | dict(known or {})
     name = described.get("class")
     if name not in classes:
         raise CheckpointError(
@@ -309,11 +310,18 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
             repr(name),
             f"one of {', '.join(classes)}, or a class in load_model(known=...)",
         )
-    # before memory is allocated, because a damaged size could ask for all of it
-    check = {"check_shapes": lambda shapes: check_shapes(path, parameters.shapes, shapes)}
+    made: Any = classes[name]
+
+    def check(shapes: Shapes) -> None:
+        """Before memory is allocated, because a damaged size could ask for all of it."""
+        found = parameters.shapes
+        if made not in _LIBRARY:  # it may add parameters of its own later
+            found = {name: found[name] for name in shapes if name in found}
+        check_shapes(path, found, shapes)
+
+    checks = getattr(made.from_config, "__func__", None) is Model.from_config.__func__  # type: ignore[attr-defined]
     try:
-        made: Any = classes[name]
-        model = made.from_config(described["config"], **(check if issubclass(made, Model) else {}))
+        model = made.from_config(described["config"], **({"check_shapes": check} if checks else {}))
     except CheckpointError:
         raise
     except (KeyError, TypeError, ValueError) as error:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.errors import InputTypeError
 from rnnlab.ops import device_of, ops_on
 from rnnlab.training.accumulation import balanced
 from rnnlab.training.distributed import ALONE, Communicator
@@ -72,10 +73,11 @@ class Preparation:
         """
         data, model = self._data, self._model
         parts = {
-            number: data.batch("train", indices[rows])
+            number: batch_of(data, "train", indices[rows])
             for number, rows in self._rows_of_parts(indices).items()
         }
-        examples = sum(map(getattr(data, "num_examples", _rows), parts.values()))
+        count: Any = getattr(data, "num_examples", getattr(model, "num_examples", _rows))
+        examples = sum(map(count, parts.values()))
         tokens = sum(map(data.num_tokens, parts.values())) if self._objective is None else 0
         ops_on(device_of(model.params.flat))  # makes the device current in this thread
         prefetch = getattr(model, "prefetch", lambda arrays: arrays)
@@ -98,6 +100,23 @@ class Preparation:
         parts = balanced(lengths, size * self._accumulate)
         first, end = (len(parts) * each // size for each in (rank, rank + 1))
         return {number: parts[number] for number in range(first, end)}
+
+
+def batch_of(data: Data, split: str, indices: np.ndarray) -> tuple[Any, ...]:
+    """The arguments of a model's loss.
+
+    Raises
+    ------
+    TypeError
+        If the data return something else.
+    """
+    batch = data.batch(split, indices)
+    if not isinstance(batch, tuple | list):
+        raise InputTypeError(
+            f"Solver: data.batch returned a {type(batch).__name__}, expected a tuple of the arguments of "
+            "model.loss"
+        )
+    return tuple(batch)
 
 
 def _rows(batch: Sequence[Any]) -> int:

@@ -99,9 +99,10 @@ class Objective(Protocol):
 class Data(Protocol):
     """A data set with a split "train" and, for validation, "val".
 
-    Where the loss is a mean over another number than the rows of the last array of a batch, such as five
-    captions of each image, or tokens, the data also have ``num_examples(batch)``, the number that the loss is
-    averaged over. Both ``loss`` and ``nll`` of the model then take such batches.
+    Where the loss is a mean over another number than the rows of the last array of a batch, such as tokens,
+    the data or the model also have ``num_examples(batch)``, the number that the loss is averaged over. The
+    library's models have it for several sentences of each input. Both ``loss`` and ``nll`` of the model then
+    take such batches.
 
     Data may have ``fingerprint()``, a dict of JSON values by which a run that resumes recognises its data.
 

@@ -35,7 +35,7 @@ def validation_loss(
     ValueError
         If the split has no tokens.
     """
-    nats, tokens = total_nll(model, data, split, data.epoch(split, batch_size, None), communicator)
+    nats, tokens = total_nll(model, data, split, list(data.epoch(split, batch_size, None)), communicator)
     if tokens == 0:
         raise InputError(f"validation_loss: split {split!r} has no tokens")
     loss = nats / tokens
@@ -83,7 +83,7 @@ def _number(name: str, value: Any) -> float:
 
 def has_validation(data: Data, batch_size: int) -> bool:
     """Whether there are examples to validate on, in a split "val"."""
-    return "val" in data.splits and bool(data.epoch("val", batch_size, None))
+    return "val" in data.splits and bool(list(data.epoch("val", batch_size, None)))
 
 
 def default_evaluate(

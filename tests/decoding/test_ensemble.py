@@ -40,8 +40,21 @@ def test_probabilities_are_averaged(rng):
 @pytest.mark.parametrize("name", ["start_token", "end_token", "word_to_idx"])
 def test_vocabularies_that_differ(name, rng):
     models = [TableModel.random(rng) for _ in range(3)]
-    setattr(models[2], name, {"a": 5})
+    for k, value in ((0, {"a": 4}), (2, {"a": 5})):
+        setattr(models[k], name, value)
+    if name != "word_to_idx":
+        setattr(models[1], name, {"a": 4})
     with pytest.raises(ValueError, match=rf"Ensemble: models\[2\] has another {name} than models\[0\]"):
+        Ensemble(models)
+
+
+def test_a_member_need_not_know_its_words(rng):
+    """A wrapper, or a language model, has no word_to_idx."""
+    models = [TableModel.random(rng) for _ in range(3)]
+    models[1].word_to_idx = {"a": 4}
+    assert Ensemble(models).word_to_idx == {"a": 4}
+    models[2].word_to_idx = {"a": 5}
+    with pytest.raises(ValueError, match=r"models\[2\] has another word_to_idx than models\[1\]"):
         Ensemble(models)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab.gradcheck.model import ParameterCheck, check_model, format_checks
+from rnnlab.models import CaptioningRNN
 from rnnlab.parameters import Parameters
 
 
@@ -218,3 +219,19 @@ def test_a_loss_that_does_something_else_with_grads(model, match):
 def test_a_batch_is_a_tuple():
     with pytest.raises(TypeError, match="check_model: batch is a ndarray, expected a tuple"):
         check_model(Weights(), np.zeros(3))
+
+
+def test_a_loss_that_takes_all_options_is_checked_too(rng):
+    """It passes part_of on, and its own term ignores it."""
+
+    class Penalised(CaptioningRNN):
+        def loss(self, features, captions, **options):
+            loss, grads = super().loss(features, captions, **options)
+            W = self.params["W_vocab"]
+            grads["W_vocab"] += W
+            return loss + 0.5 * float((W**2).sum()), grads
+
+    words = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "a"])}
+    model = Penalised(words, 3, 2, 3, dtype=np.float64)
+    with pytest.raises(ValueError, match="twice the numbers in part_of did not add half the gradient"):
+        check_model(model, (rng.standard_normal((2, 3)), np.array([[1, 3, 2], [1, 2, 0]])), verbose=False)

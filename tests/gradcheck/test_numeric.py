@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab.gradcheck.numeric import (
+    compared,
     eval_numerical_gradient,
     eval_numerical_gradient_array,
     grad_check_sparse,
@@ -224,3 +225,22 @@ def test_integers_do_not_wrap_in_errors():
 def test_an_upstream_gradient_of_another_shape():
     with pytest.raises(ValueError, match=r"df has shape \(4, 3\), expected that of f\(x\), \(3,\)"):
         eval_numerical_gradient_array(lambda x: x**2, np.arange(3.0), np.ones((4, 3)))
+
+
+def test_truncation_is_not_taken_for_a_mistake():
+    """Large third derivatives: differences with one step are off by more than the tolerance."""
+    x = np.array([0.3, -0.7, 1.1])
+
+    def numeric(h):
+        return eval_numerical_gradient(lambda x: float(np.sin(40 * x).sum()), x, verbose=False, h=h)
+
+    grad = 40 * np.cos(40 * x)
+    assert relative_distance(grad, numeric(1e-5)) > 1e-9
+    error, found = compared(grad, numeric, 1e-5, 1e-9)
+    assert error < 1e-10
+    np.testing.assert_allclose(found, grad, rtol=1e-9)
+    error, _ = compared(1.00001 * grad, numeric, 1e-5, 1e-9)
+    assert error == pytest.approx(5e-6, rel=1e-3)  # a wrong gradient stays wrong
+    error, _ = compared(2 * grad, numeric, 1e-5, 1e-9)
+    assert error == pytest.approx(1 / 3, rel=1e-3)
+    assert np.isnan(compared(np.nan * grad, numeric, 1e-5, 1e-9)[0])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rnnlab.data import ArrayData
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.recipes.recipe import load_recipe
 from rnnlab.training import load_checkpoint
 from rnnlab.training.accumulation import balanced
 from rnnlab.training.solver import Solver
 
+from . import trainings
 from .parts import parts_of
 
 WORDS = {word: index for index, word in enumerate(["<NULL>", "<START>", "<END>", "a", "b", "c", "d"])}
@@ -334,3 +336,18 @@ def test_the_key_of_a_recipe():
     assert stage.options()["accumulate"] == 4
     with pytest.raises(ValueError, match=r"training.accumulate is 0, expected an integer of at least 1"):
         load_recipe(recipe, ["training.accumulate=0"])
+
+
+def test_several_captions_of_each_image_need_no_number_of_examples():
+    """The model knows what its loss is a mean over, where the data do not say so."""
+    data, losses = trainings.Captions(), []
+    features, captions = data.splits["train"]
+    arrays = {"train": (features, np.stack([captions, captions[::-1]], axis=1))}
+    for parts in (1, 3):
+        model = trainings.captioner(attention="additive")
+        several = ArrayData(arrays)
+        several.num_tokens = lambda batch: int(np.count_nonzero(batch[1][:, :, 1:]))
+        solver = Solver(model, several, num_epochs=1, batch_size=6, accumulate=parts, verbose=False)
+        solver.train()
+        losses.append(solver.loss_history)
+    np.testing.assert_allclose(*losses, rtol=1e-9)

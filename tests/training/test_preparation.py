@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rnnlab.training.preparation import Part, Preparation, Prepared, padded
+from rnnlab.training.preparation import Part, Preparation, Prepared, batch_of, padded
 
 OPTIONS = SimpleNamespace(accumulate=2)
 
@@ -74,3 +74,14 @@ def test_parts_are_padded_with_the_sizes_of_the_batch():
     made = padded(Model(), batch)
     assert made.padded == [("sent", (1,), (5, 7), {"weights": 2}), ("sent", (3,), (5, 7), {})]
     assert made.parts == batch.parts
+
+
+def test_a_batch_is_a_tuple(rng):
+    class Data:
+        splits = ("train",)
+
+        def batch(self, split, indices):
+            return rng.standard_normal((len(indices), 2))
+
+    with pytest.raises(TypeError, match=r"data.batch returned a ndarray, expected a tuple of the arguments"):
+        batch_of(Data(), "train", np.arange(3))

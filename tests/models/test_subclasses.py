@@ -1,0 +1,120 @@
+"""Subclasses of the models: a loss of the hidden states, and parameters of their own."""
+
+import numpy as np
+import pytest
+
+from rnnlab.gradcheck import check_model
+from rnnlab.models import CaptioningRNN, SequenceClassifier
+from rnnlab.training import Solver, load_model, save_model
+
+from ..training.trainings import ATTENTIVE, WORDS, Captions
+
+CAPTIONS = np.array([[1, 4, 5, 3, 2], [1, 5, 2, 0, 0], [1, 2, 0, 0, 0]])
+
+
+class Smooth(CaptioningRNN):
+    """Penalises changes of the hidden states, each unit with a weight that is trained."""
+
+    def __init__(self, *arguments, hidden_dim=5, smoothness=0.3, **options):
+        self.hidden_dim = hidden_dim
+        super().__init__(*arguments, hidden_dim=hidden_dim, **options)
+        self.smoothness = smoothness
+
+    def config(self):
+        return {**super().config(), "smoothness": self.smoothness}
+
+    def extra_shapes(self):
+        return {"smooth_w": (self.hidden_dim,)}
+
+    def hidden_loss(self, hidden, real, share, grads):
+        w, scale = self.params["smooth_w"], self.smoothness * share / len(hidden)
+        change = (hidden[:, 1:] - hidden[:, :-1]) * real[:, 1:, None]
+        grads["smooth_w"] += scale * 2 * w * (change**2).sum(axis=(0, 1))
+        dhidden = np.zeros_like(hidden)
+        dhidden[:, 1:] += scale * 2 * w**2 * change
+        dhidden[:, :-1] -= scale * 2 * w**2 * change
+        return scale * (w**2 * change**2).sum(), dhidden
+
+
+def smooth(**options):
+    model = Smooth(WORDS, 4, 3, dtype=np.float64, rng=2, **options)
+    model.params.flat[...] = np.random.default_rng(3).uniform(-0.7, 0.7, model.params.flat.size)
+    return model
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"cell_type": "lstm", "regularisation": {"zoneout_h": 0.2}, "output": "deep"},
+        {"image_input": "first_input", "cell_type": "gru"},
+        {"reconstruction": 0.2, "reconstructor_dim": 3, "loss_average": "token"},
+    ],
+    ids=str,
+)
+def test_gradients_of_a_loss_of_the_hidden_states(options, rng):
+    model, batch = smooth(**options), (rng.standard_normal((3, 4)), CAPTIONS)
+    rows = check_model(model, batch, seed=1, verbose=False)
+    assert all(row.passed for row in rows), rows
+    assert {row.name: row.grad_norm for row in rows}["smooth_w"] > 1e-4
+    plain = CaptioningRNN(WORDS, 4, 3, 5, dtype=np.float64, **options)
+    for name in plain.params:
+        plain.params[name] = model.params[name]
+    assert model.loss(*batch)[0] > plain.loss(*batch)[0]
+    assert model.nll(*batch) == plain.nll(*batch)
+    padded = model.padded(*batch)
+    grads = model.params.zeros_like()
+    assert model.padded_loss(padded, grads=grads) == pytest.approx(model.loss(*batch)[0], rel=1e-12)
+    np.testing.assert_allclose(grads.flat, model.loss(*batch)[1].flat, rtol=1e-9, atol=1e-12)
+
+
+def test_parts_of_a_batch_add_up(tmp_path):
+    losses = []
+    for parts in (1, 3):
+        model = smooth(**ATTENTIVE | {"word_dropout": 0.0, "output_dropout": 0.0})
+        solver = Solver(
+            model, Captions(), num_epochs=2, batch_size=6, accumulate=parts, verbose=False,
+            run_dir=tmp_path / str(parts),
+        )  # fmt: skip
+        solver.train()
+        losses.append(solver.loss_history)
+    np.testing.assert_allclose(*losses, rtol=1e-9)
+    found = load_model(tmp_path / "3", known={"Smooth": Smooth})
+    np.testing.assert_array_equal(found.params.flat, model.params.flat)
+
+
+class Own(SequenceClassifier):
+    """Adds a parameter after the constructor of the model."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        shapes = dict(self.params.shapes) | {"W_own": (2, 2)}
+        former, self.params = self.params, type(self.params)(shapes, self.params.dtype)
+        for name, array in former.items():
+            self.params[name] = array
+
+
+class Loads(Own):
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+@pytest.mark.parametrize("made", [Own, Loads])
+def test_parameters_that_are_added_later_are_loaded(made, tmp_path):
+    model = made(3, 2, 4)
+    model.params.flat[...] = np.arange(model.params.flat.size)
+    save_model(tmp_path / "model.h5", model)
+    found = load_model(tmp_path / "model.h5", known={made.__name__: made})
+    np.testing.assert_array_equal(found.params.flat, model.params.flat)
+    with pytest.raises(ValueError, match=r"parameters: found W_own, expected only"):
+        load_model(tmp_path / "model.h5", known={made.__name__: SequenceClassifier})
+
+
+def test_a_name_that_the_model_has():
+    class Twice(SequenceClassifier):
+        def extra_shapes(self):
+            return {"W_class": (2, 2)}
+
+    with pytest.raises(ValueError, match="W_class"):
+        Twice(3, 2, 4)
