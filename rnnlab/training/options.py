@@ -123,9 +123,9 @@ def check_takes(model: Any, keyword: str, reason: str) -> None:
         raise InputTypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
 
 
-def as_json(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The configuration as it returns from JSON; TypeError if JSON cannot hold it."""
+def as_json(value: Any, name: str) -> Any:
+    """A value as it returns from JSON; TypeError, with its name, if JSON cannot hold it."""
     try:
-        return json.loads(json.dumps(config))
+        return json.loads(json.dumps(value))
     except (TypeError, ValueError) as error:
-        raise InputTypeError(f"Solver: config cannot be represented in JSON: {error}") from None
+        raise InputTypeError(f"{name} cannot be represented in JSON: {error}") from None

@@ -265,7 +265,8 @@ class Solver:
         self.signal: signal.Signals | None = None
         self.run_dir: Path | None = None
         average = None if ema_decay is None else ParameterAverage(ema_decay, model.params.flat)
-        self._state = TrainingState(self.options, data, schedule if callable(schedule) else None, average)
+        function = schedule if callable(schedule) else None
+        self._state = TrainingState(self.options, data, function, average, self.callbacks)
         self._update = Update(model, self.options, objective, ranks)
         self._prepare = Preparation(model, data, self.options, ranks, self._update.graphs, objective)
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token" and objective is None
@@ -279,7 +280,7 @@ class Solver:
                 f"Solver: ema_decay is {ema_decay}, which needs a 'val' split or evaluate, and restore_best: "
                 "the averaged parameters are those of the best epoch"
             )
-        self._config, self._own_evaluate = as_json(config), evaluate is not None
+        self._config, self._own_evaluate = as_json(config, "Solver: config"), evaluate is not None
         self._storage: Storage = InMemory(model, self._state, self.options)
         if run_dir is not None:
             self._keep_in(run_dir if isinstance(run_dir, RunDirectory) else RunDirectory(run_dir))

@@ -12,6 +12,7 @@ import numpy as np
 
 from rnnlab.errors import InputError
 from rnnlab.options import NotNegative, accepts, expectation
+from rnnlab.training.callbacks.callback import Callback, load_states, saved_states
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
 from rnnlab.training.epoch_totals import FORMER, EpochTotals, check_column_names
 from rnnlab.training.gradient_monitor import Recorded
@@ -37,6 +38,8 @@ class TrainingState:
         The schedule's function, if ``options.schedule`` describes a function.
     average : ParameterAverage, optional
         The moving average of the parameters, if there is one.
+    callbacks : sequence of Callback
+        Their states are saved.
 
     Attributes
     ----------
@@ -59,7 +62,9 @@ class TrainingState:
         data: Data,
         schedule: ScheduleFunction | None = None,
         average: ParameterAverage | None = None,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
+        self._callbacks = callbacks
         order_seed, dropout_seed = np.random.SeedSequence(options.seed).spawn(2)
         self.rule = make_update_rule(options.update_rule, options.optim_config)
         self.schedule = schedule_of(schedule or options.schedule)
@@ -226,6 +231,7 @@ class TrainingState:
                 "order": self.order.state(),
                 "rng": self.rng.bit_generator.state,
                 "totals": asdict(self.totals),
+                "callbacks": saved_states(self._callbacks),
                 **self.former,
             },
         }
@@ -255,6 +261,7 @@ class TrainingState:
             self.rng.bit_generator.state = saved["rng"]
             self.totals = EpochTotals(**saved["totals"])
             self.former = {column: saved[column] for column in FORMER if saved.get(column) is not None}
+            load_states(self._callbacks, saved.get("callbacks", ()))
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(path, "solver", repr(error), "the state of a training run") from None
         done = (checkpoint.history[-1].get("iteration", 0) if checkpoint.history else 0) + self.order.batch

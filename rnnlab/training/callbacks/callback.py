@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from rnnlab.errors import InputTypeError
 from rnnlab.parameters import Parameters
 from rnnlab.training.monitor import Monitor
-from rnnlab.training.options import Options
+from rnnlab.training.options import Options, as_json
 
 
 class Training(Protocol):
@@ -69,7 +69,8 @@ class Callback(Protocol):
     """The base class of callbacks: a subclass overrides the methods that it needs; the others do nothing.
 
     An exception in a callback ends the run, after a checkpoint has been written. ``on_end`` is called even
-    then. Checkpoints do not hold callbacks: pass them again when a run resumes.
+    then. Checkpoints do not hold callbacks: pass them again when a run resumes. They hold what :meth:`state`
+    returns.
     """
 
     # each method returns explicitly: to type checkers, a Protocol's method without statements is abstract
@@ -111,6 +112,14 @@ class Callback(Protocol):
         """Called after a checkpoint has been written to ``path``: last.h5 or best.h5 of the run directory."""
         return
 
+    def state(self) -> dict[str, Any] | None:
+        """What each checkpoint saves of the callback: values that JSON can hold, or None for nothing."""
+        return None
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Called when a run resumes, before :meth:`on_start`, with the last saved :meth:`state`."""
+        return
+
     def on_end(self, solver: Training) -> None:
         """Called when training ends: after the last epoch, an interruption or an exception.
 
@@ -121,6 +130,35 @@ class Callback(Protocol):
 
 
 EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
+
+
+def saved_states(callbacks: Sequence[Callback]) -> list[tuple[str, dict[str, Any]]]:
+    """The states of callbacks that have one, each with the name of its class.
+
+    Raises
+    ------
+    TypeError
+        If JSON cannot hold a state.
+    """
+    found = []
+    for callback in callbacks:
+        state = getattr(callback, "state", None)  # a class need not inherit from Callback
+        if callable(state) and (saved := state()) is not None:
+            found.append((_name(callback), as_json(saved, f"{_name(callback)}.state()")))
+    return found
+
+
+def load_states(callbacks: Sequence[Callback], states: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    """Give each callback the saved state of its class; the first one of a class gets its first state."""
+    left = list(states)
+    for callback in callbacks:
+        names = [name for name, _ in left]
+        if (name := _name(callback)) in names:
+            callback.load_state(left.pop(names.index(name))[1])
+
+
+def _name(callback: Callback) -> str:
+    return f"{type(callback).__module__}:{type(callback).__qualname__}"
 
 
 def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
