@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab.gradcheck.numeric import projected_check
+from rnnlab.layers import reversed_in_time
 from rnnlab.layers.attention.contexts import ContextBackward
 from rnnlab.models.parts import embedding
 from rnnlab.ops import ops_for, unchecked
@@ -215,10 +216,14 @@ def test_classes(options, lengths, rng, monkeypatch):
     assert loss == expected
     np.testing.assert_allclose(grads.flat, expected_grads.flat, rtol=1e-9, atol=1e-12)
     assert np.abs(inputs.x).max() > 1e-5, "a vacuous check"
-    recurrent = next(name for name in ("layer2_Wh", "Wh") if name in model.params)
-    hidden = np.zeros((*x.shape[:2], classification.H))
-    shift_states(monkeypatch, model.params[recurrent], hidden, lengths)
-    assert_right(lambda: run()[0], {"x": (x, inputs.x)} | steps_of(hidden, inputs.hidden), rng)
+    H, both = classification.H, ("forward_", "backward_")
+    for k, direction in enumerate(both if options.get("bidirectional") else ("",)):
+        prefix = "layer2_" * (options.get("num_layers") == 2) + direction
+        hidden, found = np.zeros((*x.shape[:2], H)), inputs.hidden[:, :, k * H : (k + 1) * H]
+        if k:  # in the order in which the direction reads
+            found = reversed_in_time(found, lengths)
+        shift_states(monkeypatch, model.params[f"{prefix}Wh"], hidden, lengths)
+        assert_right(lambda: run()[0], {"x": (x, inputs.x)} | steps_of(hidden, found), rng)
     if lengths is not None:
         padding = np.arange(x.shape[1]) >= lengths[:, None]
         assert not inputs.x[padding].any()

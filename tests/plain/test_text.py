@@ -61,7 +61,7 @@ def test_every_layer_has_its_text():
     """Except what computes no gradient of its own, and the loop over cells of any kind."""
     without = {name for name in layers.__all__ if name.endswith("_shapes")} | {
         "Cell", "Regularisation", "attentive_start", "attentive_step", "cell_names", "frequent_words",
-        "recurrent_backward", "recurrent_forward", "register_cell",
+        "recurrent_backward", "recurrent_forward", "register_cell", "reversed_in_time",
     }  # fmt: skip
     assert set(layers.__all__) - without == set(SHARED)
     assert {name for name in vars(PLAIN) if not name.startswith("_")} - set(SHARED) == OWN
