@@ -351,3 +351,25 @@ def test_several_captions_of_each_image_need_no_number_of_examples():
         solver.train()
         losses.append(solver.loss_history)
     np.testing.assert_allclose(*losses, rtol=1e-9)
+
+
+def test_parts_of_each_batch_draw_their_own_masks():
+    """The generators of the parts come from that of the run: no two batches have the same dropout."""
+    data = trainings.Captions()
+    data.epoch = lambda split, size, rng: [np.arange(6)] * 3  # the same batch at each iteration
+    losses = {}
+    for seed in (0, 0, 1):
+        model = trainings.captioner(attention="additive", output_dropout=0.5)
+        solver = Solver(
+            model,
+            data,
+            num_epochs=1,
+            accumulate=2,
+            schedule=lambda iteration, epoch: 0.0,  # the parameters stay
+            seed=seed,
+            verbose=False,
+        )
+        solver.train()
+        losses.setdefault(seed, []).append(solver.loss_history)
+    assert losses[0][0] == losses[0][1]
+    assert len({*losses[0][0], *losses[1][0]}) == 6

@@ -523,3 +523,18 @@ def test_bad_rewards_are_errors():
     wrong = SelfCritical(lambda *given: np.zeros(3), samples=2)
     with pytest.raises(ValueError, match=r"reward returned the shape \(3,\), expected \(M,\) = \(10,\)"):
         solver_of(captioner(), objective=wrong).train()
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_the_average_of_a_models_loss_does_not_matter(accumulate):
+    """The estimate is a mean over sentences, also with a model that divides by the number of tokens."""
+    found = []
+    for average in ("batch", "token"):
+        model = captioner(loss_average=average)
+        options = {"update_rule": "sgd", "optim_config": {"learning_rate": 0.1}, "accumulate": accumulate}
+        objective = SelfCritical(reward, samples=4, max_length=LONGEST)
+        solver_of(
+            model, objective=objective, num_epochs=2, batch_size=6, restore_best=False, **options
+        ).train()
+        found.append(model.params.flat.copy())
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
