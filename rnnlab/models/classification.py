@@ -109,8 +109,8 @@ class SequenceClassifier(Model):
     Attributes
     ----------
     params : Parameters
-        Wx, Wh and b of the layers, W_class and b_class. Names of several layers begin with "layer1_",
-        "layer2_" and so on; then, of two directions, comes "forward_" or "backward_".
+        Wx, Wh and b of the layers, W_class and b_class. Names of several layers begin with ``layer1_``,
+        ``layer2_`` and so on; then, of two directions, comes ``forward_`` or ``backward_``.
 
     Raises
     ------
