@@ -70,7 +70,7 @@ def checked_options(model: type, constructor: Mapping[str, Any]) -> dict[str, An
         if name not in ("self", "__class__", "rng", "device")
     }
     regularisation = Regularisation.of(model.__name__, constructor["regularisation"])._asdict()
-    options |= {"dtype": np.dtype(constructor["dtype"]).name, "regularisation": regularisation}
+    options |= {"dtype": _dtype_name(constructor["dtype"]), "regularisation": regularisation}
     if "reviewer" in options:
         options["reviewer"] = ReviewerOptions.of(model.__name__, constructor["reviewer"])._asdict()
     cell_type = options.get("cell_type", "")
@@ -300,6 +300,14 @@ class Model:
         if part_of is None:
             self._ops.clear(grads.flat)
         return grads
+
+
+def _dtype_name(dtype: Any) -> Any:
+    """The name of a dtype; what is none stays as it is, for the error."""
+    try:
+        return dtype if dtype is None else np.dtype(dtype).name
+    except TypeError:
+        return dtype
 
 
 def averaging_size(function: str, examples: int, tokens: int, part_of: BatchSize | None) -> BatchSize:

@@ -173,7 +173,7 @@ def _field(argument: Argument) -> tuple[Any, Any]:
 
 @functools.cache
 def _nested(options: type) -> type[Table]:
-    table = type(f"{options.__name__}Table", (Table,), {"__doc__": options.__doc__})
+    table = type(f"{options.__name__.removesuffix('Options')}Table", (Table,), {"__doc__": options.__doc__})
     return derived_from(options)(table)
 
 

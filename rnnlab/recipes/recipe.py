@@ -121,6 +121,7 @@ class _Tables:
     ) -> Self:
         """The inverse of :meth:`to_dict`; see :func:`recipe_from_dict`."""
         tables, keys = with_overrides(tables, overrides)
+        check_reach(keys, tables.get("stage"))
         place = Place(source, overrides=keys)
         recipe = from_table(cls, tables, place)
         if to_train:

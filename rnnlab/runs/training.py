@@ -221,7 +221,7 @@ def _train_stages(
         common["callbacks"] = [*recipe.callbacks.callbacks(), *callbacks]
         if (directory / "last.h5").exists():
             solver = Solver.resume(directory, model, trained, **common, **changes)
-            if stage.is_last and solver.finished and changes.keys() - {"num_epochs"}:
+            if stage.is_last and solver.finished and changes.keys() - {"num_epochs", "restore_best"}:
                 raise InputError(f"{solver.why_finished}; nothing would train with the changes")
             if changes.get("learning_rate") is not None:
                 rate = changes["learning_rate"]

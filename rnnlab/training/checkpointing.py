@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
@@ -232,13 +233,14 @@ class InDirectory:
     def _restore_best_file(self) -> None:
         """Make best.h5 the checkpoint of the best epoch, if it is another one or missing."""
         best, epoch, state = self._run.best, self._state.monitor.best_epoch, self._state
-        match_best(best, epoch)
-        if epoch is None or best.exists():
+        if epoch is None or match_best(best, epoch):
             return
         last = state.history[-1]
-        if last["epoch"] == epoch and last["iteration"] == state.iteration:  # killed before it was written
+        if last["epoch"] == epoch and last["iteration"] == state.iteration:  # the model still has them
             with state.averaged(self._model.params.flat):
                 self.save_best()
+        elif best.exists():
+            print(f"{best} is damaged or of another epoch than {epoch}, this run's best", file=sys.stderr)
         elif self._options.restore_best:
             other = "resume with restore_best=False (--set training.restore_best=false)"
             if state.average is not None:  # which needs restore_best

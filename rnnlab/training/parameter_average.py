@@ -36,6 +36,10 @@ class ParameterAverage:
     def __init__(self, decay: float, w: Array) -> None:
         self._decay, self.values = decay, w.copy()
 
+    def start(self, w: Array) -> None:
+        """Begin with the parameters (P,), which may have been loaded since this object was made."""
+        self.values[...] = w
+
     def update(self, w: Array, t: int) -> None:
         """Add the parameters (P,) after the update of iteration ``t``, from 0."""
         decay = min(self._decay, (1 + t) / (10 + t))

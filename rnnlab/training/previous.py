@@ -38,33 +38,24 @@ def keep_previous(checkpoint: Path) -> None:
     os.replace(second, previous_of(checkpoint))
 
 
-def match_best(best: Path, epoch: int | None) -> None:
-    """Make ``best`` the checkpoint of the best epoch of a run that resumes.
+def match_best(best: Path, epoch: int) -> bool:
+    """Make ``best`` the checkpoint of the best epoch of a run that resumes; return whether it is.
 
     The file may be of a later epoch than the last checkpoint: if the process was killed between writing the
     two, or if the last checkpoint was damaged and an earlier one is used. The previous best checkpoint then
-    replaces it, as it does if ``best`` is damaged or missing. If that is of another epoch, a warning goes to
-    standard error.
+    replaces it, as it does if ``best`` is damaged or missing.
     """
-    if epoch is None:
-        return
-    kept = previous_of(best)
-    if not best.exists():
-        if kept.exists() and _epoch_of(kept) == epoch:
-            os.replace(kept, best)
-        return
-    found = _epoch_of(best)
+    kept, is_there = previous_of(best), best.exists()
+    found = _epoch_of(best) if is_there else None
     if found == epoch:
-        return
-    if kept.exists() and _epoch_of(kept) == epoch:
-        if found is None:
-            put_back(best)
-        else:
-            os.replace(kept, best)
-    elif found is None:
-        print(f"{best} is damaged, and there is no other of epoch {epoch}, this run's best", file=sys.stderr)
+        return True
+    if not kept.exists() or _epoch_of(kept) != epoch:
+        return False
+    if is_there and found is None:
+        put_back(best)  # keeps the damaged file
     else:
-        print(f"{best} is of epoch {found}, and the best epoch of this run is {epoch}", file=sys.stderr)
+        os.replace(kept, best)
+    return True
 
 
 def _epoch_of(best: Path) -> int | None:

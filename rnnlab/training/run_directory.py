@@ -30,9 +30,9 @@ from rnnlab.training.monitor import Monitor
 _SECONDS_BETWEEN_PLOTS = 30.0
 _REPLACED = (  # files that training and its callbacks write under a temporary name first
     *("config.json", "last.h5", "best.h5", "last.previous.h5", "best.previous.h5", "history.csv", "loss.png"),
-    *("gradients.png", "wandb_id.txt"),
+    *("last.damaged.h5", "best.damaged.h5", "gradients.png", "wandb_id.txt", "log.jsonl"),
 )
-RUN_FILES = (*_REPLACED, "log.jsonl", "train.log")
+RUN_FILES = (*_REPLACED, "train.log")
 
 
 def stage_directories(directory: Path) -> list[Path]:

@@ -439,6 +439,8 @@ class Solver:
                 for callback in self.callbacks:
                     ends.callback(callback.on_end, self)
                     callback.on_start(self)
+                if self._state.average is not None and not self.iteration:
+                    self._state.average.start(self.model.params.flat)
                 while not (self.finished or self._is_to_stop(interrupt)):
                     if self._train_epoch(progress, interrupt):
                         self._end_epoch(progress, interrupt)
@@ -575,19 +577,20 @@ class Solver:
                 self._state.check_metrics(metrics)
         except Interrupted:
             return
-        except BaseException:
-            self._save()
+        except BaseException as error:
+            self._save_after(error)
             raise
         improved = self._state.end_epoch(metrics)
         progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
+        path = None
         if improved:
             if not self._storage.is_resumable():  # best.h5 alone would be a run that cannot be resumed
                 self._storage.save()
             with self._averaged():
                 path = self._storage.save_best()
-            if path:
-                self._notify("on_checkpoint", path)
         self._notify("on_epoch")
+        if path:
+            self._notify("on_checkpoint", path)
         self._save()
         self._storage.show()
 
@@ -626,17 +629,30 @@ class Solver:
             self._notify("on_checkpoint", path)
 
     def _notify(self, event: str, *arguments: Any) -> None:
-        """Call a method of all callbacks. An exception in one is raised after a checkpoint."""
-        try:
-            for callback in self.callbacks:
-                getattr(callback, event)(self, *arguments)
-        except BaseException as error:
+        """Call a method of all callbacks. An exception in one is raised after the others and a checkpoint.
+
+        The others see each event once, because the run resumes after it.
+        """
+        failed: list[BaseException] = []
+        for callback in self.callbacks:
             try:
-                self._read_results()
-                self._storage.save()
-            except (NonFiniteError, WriteError) as other:
-                error.add_note(f"No checkpoint was written: {other}")
-            raise
+                getattr(callback, event)(self, *arguments)
+            except Exception as error:
+                failed.append(error)
+            except BaseException as error:  # such as a second Ctrl-C, which ends the run at once
+                failed.insert(0, error)
+                break
+        if failed:
+            self._save_after(failed[0])
+            raise failed[0]
+
+    def _save_after(self, error: BaseException) -> None:
+        """Write a checkpoint before an error is raised; if that fails, too, the error gets a note."""
+        try:
+            self._read_results()
+            self._storage.save()
+        except (NonFiniteError, WriteError) as other:
+            error.add_note(f"No checkpoint was written: {other}")
 
     def _keep_in(self, run: RunDirectory) -> None:
         """Write checkpoints, history and loss curve to a directory from now on."""

@@ -23,7 +23,7 @@ from rnnlab.training.order import DataOrder
 from rnnlab.training.parameter_average import ParameterAverage
 from rnnlab.training.protocols import Data
 from rnnlab.training.sampling_schedules import make_sampling_schedule
-from rnnlab.training.schedules import ScheduleFunction, schedule_of
+from rnnlab.training.schedules import ScheduleFunction, Share, schedule_of
 from rnnlab.types import Array
 
 
@@ -111,8 +111,10 @@ class TrainingState:
         return self._sampling_in(self.iteration)
 
     def _sampling_in(self, iteration: int) -> float | None:
-        schedule = self._sampling_schedule
-        return None if schedule is None else schedule.probability(iteration, self.order.epoch)
+        schedule, epoch = self._sampling_schedule, self.order.epoch
+        if schedule is None:
+            return None
+        return _checked(schedule, schedule.probability(iteration, epoch), Share, iteration, epoch)
 
     def count(self, **sums: Any) -> None:
         """Count an iteration; ``sums`` are arguments of :meth:`EpochTotals.add`."""
@@ -197,12 +199,7 @@ class TrainingState:
             If it is not a finite number of at least 0.
         """
         factor, epoch = self.schedule.multiplier(iteration, self.order.epoch), self.order.epoch
-        if not accepts(NotNegative, factor):
-            raise InputError(
-                f"{self.schedule} returned {factor!r} in iteration {iteration} of epoch {epoch}, expected "
-                f"{expectation(NotNegative)}"
-            )
-        return float(factor)
+        return _checked(self.schedule, factor, NotNegative, iteration, epoch)
 
     def note_changes(self, saved: Mapping[str, Any], options: Options) -> None:
         """Record the options that differ from those the run was ``saved`` with."""
@@ -270,3 +267,13 @@ class TrainingState:
             raise CheckpointError(path, "losses", found, f"{done} losses and {self.order.epoch} epochs")
         self.losses = checkpoint.losses.tolist()
         self.history = checkpoint.history
+
+
+def _checked(schedule: Any, value: Any, annotation: Any, iteration: int, epoch: int) -> float:
+    """What a schedule has returned, after a check."""
+    if not accepts(annotation, value):
+        raise InputError(
+            f"{schedule} returned {value!r} in iteration {iteration} of epoch {epoch}, expected "
+            f"{expectation(annotation)}"
+        )
+    return float(value)

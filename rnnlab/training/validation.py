@@ -117,6 +117,8 @@ def check_without_validation(options: Any, schedule: LearningRateSchedule) -> No
     name, value = "", None
     if options.patience is not None:
         name, value = "patience", options.patience
+    elif options.ema_decay is not None:
+        name, value = "ema_decay", options.ema_decay
     elif schedule.needs_validation:
         name, value = "schedule", options.schedule
     elif options.monitor != MONITOR:

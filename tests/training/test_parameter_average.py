@@ -232,3 +232,18 @@ def test_on_a_gpu(device, graphs):
         found.append((average, [row["val_loss"] for row in solver.history]))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-8)
+
+
+def test_the_average_begins_with_parameters_that_are_loaded_later(make_model, data):
+    """Such as those of a warm start, which are loaded after the solver is made."""
+    found = []
+    for late in (False, True):
+        model, loaded = make_model(), np.full_like(make_model().params.flat, 0.5)
+        if not late:
+            model.params.flat[...] = loaded
+        solver = Solver(model, data, ema_decay=0.99, num_epochs=1, batch_size=20, verbose=False)
+        if late:
+            model.params.flat[...] = loaded
+        solver.train()
+        found.append(model.params.flat.copy())
+    np.testing.assert_array_equal(*found)

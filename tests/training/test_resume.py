@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
+from rnnlab.files import WriteError
 from rnnlab.locks import InUseError
 from rnnlab.training import Callback
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
@@ -454,3 +455,45 @@ def test_a_bad_learning_rate(make_model, make_data, data, tmp_path):
     Solver(make_model(), data, run_dir=tmp_path, **OPTIONS | {"num_epochs": 1}).train()
     with pytest.raises(ValueError, match="learning_rate is -1, expected a positive number"):
         Solver.resume(tmp_path, make_model(), make_data(), learning_rate=-1)
+
+
+def test_an_error_while_the_best_checkpoint_is_written(make_model, data, tmp_path, monkeypatch):
+    """Training goes on in the same process, as in a notebook, and ends with the best epoch."""
+    options = {
+        "batch_size": 8,
+        "verbose": False,
+        "num_epochs": 2,
+        "evaluate": lambda model: {"val_loss": next(losses)},
+    }
+    losses = iter([3.0, 1.0, 2.0])
+    solver = Solver(make_model(), data, run_dir=tmp_path, **options)
+    save_best, calls = solver._storage.save_best, []
+
+    def fails_once():
+        calls.append(solver.epoch)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return save_best()
+
+    monkeypatch.setattr(solver._storage, "save_best", fails_once)
+    with pytest.raises(KeyboardInterrupt):
+        solver.train()
+    at_the_best = solver.model.params.flat.copy()
+    solver.train()
+    assert solver.monitor.best_epoch == 2
+    np.testing.assert_array_equal(load_checkpoint(tmp_path / "best.h5").parameters.flat, at_the_best)
+    np.testing.assert_array_equal(solver.model.params.flat, at_the_best)
+
+
+def test_an_evaluation_that_fails_on_a_full_disk(make_model, data, tmp_path, monkeypatch):
+    def evaluate(model):
+        raise RuntimeError("no Java")
+
+    def full():
+        raise WriteError(tmp_path / "last.h5", OSError(28, "No space left on device"))
+
+    solver = Solver(make_model(), data, run_dir=tmp_path, evaluate=evaluate, verbose=False)
+    monkeypatch.setattr(solver._storage, "save", full)
+    with pytest.raises(RuntimeError, match="no Java") as error:
+        solver.train()
+    assert "No checkpoint was written" in error.value.__notes__[0]

@@ -129,3 +129,21 @@ def test_config_makes_the_same_schedule(config):
 def test_bad_configurations(config, message):
     with pytest.raises(ValueError, match=message):
         make_sampling_schedule(config)
+
+
+@pytest.mark.parametrize("value", [None, True, 1.5, -0.1, float("nan")])
+def test_what_a_schedule_returns_is_checked(value):
+    @dataclass(kw_only=True)
+    class Returns(SamplingSchedule):
+        def probability(self, iteration: int, epoch: int) -> float:
+            return value
+
+    register_sampling_schedule(f"returns {value}", Returns)
+    solver = Solver(
+        captioner(attention="additive"),
+        Captions(),
+        scheduled_sampling={"name": f"returns {value}"},
+        verbose=False,
+    )
+    with pytest.raises(ValueError, match=rf"Returns.* returned {value} in iteration 0 of epoch 0, expected"):
+        solver.train()

@@ -65,16 +65,16 @@ def test_the_order_of_events(model, data, tmp_path):
         ("step", 0, 2, losses[1]),
         ("checkpoint", 0, 2, "last.h5"),
         ("step", 0, 3, losses[2]),
-        best[0],
         ("epoch", 1, 3),
+        best[0],
         ("checkpoint", 1, 3, "last.h5"),
         ("step", 1, 4, losses[3]),
         ("checkpoint", 1, 4, "last.h5"),
         ("step", 1, 5, losses[4]),
         ("step", 1, 6, losses[5]),
         ("checkpoint", 1, 6, "last.h5"),
-        best[1],
         ("epoch", 2, 6),
+        best[1],
         ("checkpoint", 2, 6, "last.h5"),
         ("end", 2, 6),
     ]
@@ -346,3 +346,23 @@ def test_in_self_critical_training():
     )  # fmt: skip
     solver.train()
     assert [call[3] for call in recorder.calls if call[0] == "step"] == solver.loss_history != []
+
+
+def test_an_exception_of_one_callback_does_not_hide_the_event_from_the_others(model, data, tmp_path):
+    class Fails(Callback):
+        def on_epoch(self, solver):
+            if solver.epoch == 1:
+                raise RuntimeError("no network")
+
+    class Second(Fails):
+        def on_epoch(self, solver):
+            raise ValueError("another")
+
+    recorder = Recorder()
+    solver = Solver(model, data, callbacks=[Fails(), recorder, Second()], run_dir=tmp_path, **OPTIONS)
+    with pytest.raises(RuntimeError, match="no network"):
+        solver.train()
+    assert [call[0] for call in recorder.calls] == ["start", *["step"] * 3, "epoch", "end"]
+    resumed, again = Recorder(), type(model)()
+    Solver.resume(tmp_path, again, data, callbacks=[resumed]).train()
+    assert [call for call in resumed.calls if call[0] == "epoch"] == [("epoch", 2, 6)]
