@@ -37,7 +37,7 @@ from rnnlab.options import (
     Probability,
     UpdateRuleName,
 )
-from rnnlab.training.callbacks.callback import Callback, check_callbacks
+from rnnlab.training.callbacks.callback import Callback, check_callbacks, notify
 from rnnlab.training.checkpointing import InDirectory, InMemory, OnOtherRanks, Storage
 from rnnlab.training.distributed import (
     check_same,
@@ -265,8 +265,7 @@ class Solver:
         self.signal: signal.Signals | None = None
         self.run_dir: Path | None = None
         average = None if ema_decay is None else ParameterAverage(ema_decay, model.params.flat)
-        function = schedule if callable(schedule) else None
-        self._state = TrainingState(self.options, data, function, average, self.callbacks)
+        self._state = TrainingState(self.options, data, schedule, average, self.callbacks)
         self._update = Update(model, self.options, objective, ranks)
         self._prepare = Preparation(model, data, self.options, ranks, self._update.graphs, objective)
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token" and objective is None
@@ -275,11 +274,8 @@ class Solver:
             check_interface("model", model, ("nll",))
         if self._evaluate is None:
             check_without_validation(self.options, self._state.schedule)
-        if average is not None and (self._evaluate is None or not restore_best):
-            raise InputError(
-                f"Solver: ema_decay is {ema_decay}, which needs a 'val' split or evaluate, and restore_best: "
-                "the averaged parameters are those of the best epoch"
-            )
+        if average is not None and not restore_best:  # the averaged parameters are those of the best epoch
+            raise InputError(f"Solver: ema_decay is {ema_decay}, which needs restore_best to be True")
         self._config, self._own_evaluate = as_json(config, "Solver: config"), evaluate is not None
         self._storage: Storage = InMemory(model, self._state, self.options)
         if run_dir is not None:
@@ -629,22 +625,11 @@ class Solver:
             self._notify("on_checkpoint", path)
 
     def _notify(self, event: str, *arguments: Any) -> None:
-        """Call a method of all callbacks. An exception in one is raised after the others and a checkpoint.
-
-        The others see each event once, because the run resumes after it.
-        """
-        failed: list[BaseException] = []
-        for callback in self.callbacks:
-            try:
-                getattr(callback, event)(self, *arguments)
-            except Exception as error:
-                failed.append(error)
-            except BaseException as error:  # such as a second Ctrl-C, which ends the run at once
-                failed.insert(0, error)
-                break
-        if failed:
-            self._save_after(failed[0])
-            raise failed[0]
+        """Call a method of all callbacks. An exception in one is raised after a checkpoint."""
+        error = notify(self.callbacks, event, self, *arguments)
+        if error is not None:
+            self._save_after(error)
+            raise error
 
     def _save_after(self, error: BaseException) -> None:
         """Write a checkpoint before an error is raised; if that fails, too, the error gets a note."""

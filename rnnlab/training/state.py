@@ -23,7 +23,7 @@ from rnnlab.training.order import DataOrder
 from rnnlab.training.parameter_average import ParameterAverage
 from rnnlab.training.protocols import Data
 from rnnlab.training.sampling_schedules import make_sampling_schedule
-from rnnlab.training.schedules import ScheduleFunction, Share, schedule_of
+from rnnlab.training.schedules import ScheduleOption, Share, schedule_of
 from rnnlab.types import Array
 
 
@@ -34,8 +34,8 @@ class TrainingState:
     ----------
     options : Options
     data : Data
-    schedule : callable, optional
-        The schedule's function, if ``options.schedule`` describes a function.
+    schedule : mapping or callable, optional
+        The schedule's function, if ``options.schedule`` describes a function; others are ignored.
     average : ParameterAverage, optional
         The moving average of the parameters, if there is one.
     callbacks : sequence of Callback
@@ -60,14 +60,14 @@ class TrainingState:
         self,
         options: Options,
         data: Data,
-        schedule: ScheduleFunction | None = None,
+        schedule: ScheduleOption = None,
         average: ParameterAverage | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self._callbacks = callbacks
         order_seed, dropout_seed = np.random.SeedSequence(options.seed).spawn(2)
         self.rule = make_update_rule(options.update_rule, options.optim_config)
-        self.schedule = schedule_of(schedule or options.schedule)
+        self.schedule = schedule_of(schedule if callable(schedule) else options.schedule)
         sampling = options.scheduled_sampling
         self._sampling_schedule = None if sampling is None else make_sampling_schedule(sampling)
         self.average = average

@@ -44,3 +44,9 @@ def test_batches_of_another_librarys_arrays():
         model.loss(*batch)
     x, labels, lengths = np.ones((2, 3, 2), np.float32), np.array([0, 1]), np.array([3, 1])
     assert model.loss(x, labels, torch.tensor(lengths))[0] == model.loss(x, labels, lengths)[0]
+
+
+@pytest.mark.parametrize("dtype", ["foo", None, object(), "float16"], ids=str)
+def test_what_is_no_dtype(dtype):
+    with pytest.raises((ValueError, TypeError), match="SequenceClassifier: dtype is .*, expected"):
+        SequenceClassifier(3, 2, 4, dtype=dtype)

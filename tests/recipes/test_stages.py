@@ -11,6 +11,7 @@ import pytest
 
 from rnnlab import cli, runs
 from rnnlab.recipes.recipe import CaptioningRecipe, RecipeError, load_recipe, recipe_from_dict
+from rnnlab.recipes.stages import check_stages
 from rnnlab.reporting.record import read_records
 from rnnlab.training import Callback, load_checkpoint
 
@@ -500,3 +501,24 @@ def test_a_decay_of_no_parameter_is_found_before_training(tables, tmp_path):
     with pytest.raises(ValueError, match="stage.2: weight_decay has 'w_embed', which matches none of"):
         train(tables | {"stage": stages}, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_an_average_needs_validation_before_the_first_stage(tables):
+    """All stages are checked before the first one is trained."""
+    stages = [{"num_epochs": 1}, {"num_epochs": 1, "ema_decay": 0.9}]
+    recipe = CaptioningRecipe.from_dict(tables | {"stage": stages})
+    data = runs.open_data(recipe.data)
+    del data.splits["val"]
+    with pytest.raises(ValueError, match=r"stage.2: Solver: ema_decay is 0.9, which needs a 'val' split"):
+        check_stages(recipe.stages(), runs.new_model(recipe, data), data)
+
+
+def test_the_names_of_nested_tables(tables):
+    found = repr(CaptioningRecipe.from_dict(tables).model)
+    assert "RegularisationTable(" in found
+    assert "ReviewerTable(" in found
+
+
+def test_a_setting_that_reaches_no_stage_is_refused(tables):
+    with pytest.raises(RecipeError, match="training.num_epochs"):
+        CaptioningRecipe.from_dict(tables, overrides=["training.num_epochs=9"])

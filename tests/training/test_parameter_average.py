@@ -204,8 +204,11 @@ def test_a_decay_that_is_none(make_model, data, value):
 
 
 def test_it_needs_a_best_epoch(make_model, make_data, data):
-    for options in ({"restore_best": False}, {"data": make_data(splits=("train",))}):
-        with pytest.raises(ValueError, match=r"ema_decay is 0\.9, which needs a 'val' split or evaluate"):
+    for options, needs in (
+        ({"restore_best": False}, "restore_best to be True"),
+        ({"data": make_data(splits=("train",))}, "a 'val' split or evaluate"),
+    ):
+        with pytest.raises(ValueError, match=rf"ema_decay is 0\.9, which needs {needs}"):
             Solver(make_model(), **{"data": data, "ema_decay": 0.9} | options)
 
 

@@ -132,6 +132,23 @@ class Callback(Protocol):
 EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 
 
+def notify(callbacks: Sequence[Callback], event: str, *arguments: Any) -> BaseException | None:
+    """Call a method of all callbacks, and return the first exception.
+
+    After an exception in one, the others are called all the same: each sees an event once, because the run
+    resumes after it. A second Ctrl-C and the like end the calls.
+    """
+    first: BaseException | None = None
+    for callback in callbacks:
+        try:
+            getattr(callback, event)(*arguments)
+        except Exception as error:
+            first = first or error
+        except BaseException as error:
+            return error
+    return first
+
+
 def saved_states(callbacks: Sequence[Callback]) -> list[tuple[str, dict[str, Any]]]:
     """The states of callbacks that have one, each with the name of its class.
 
