@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
-from rnnlab.data.split_data import SplitData, batches
+from rnnlab.data.split_data import SplitData
 from rnnlab.errors import InputError, InputTypeError
 
 
@@ -60,20 +60,6 @@ class ArrayData(SplitData[tuple[Any, ...]]):
         if null_token is not None and getattr(self.splits["train"][-1], "ndim", 0) != 2:
             raise InputError("ArrayData: null_token is given, expected sentences (N, L) as the last array")
 
-    def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
-        """The rows of one pass over ``split``, a batch at a time; the last batch may be smaller.
-
-        Parameters
-        ----------
-        split : str
-        batch_size : int
-        rng : Generator, optional
-            Shuffles the rows. Without it they are in their original order.
-        """
-        self.split(split)
-        rows = self._rows(split)
-        return batches(np.arange(rows) if rng is None else rng.permutation(rows), batch_size)
-
     def batch(self, split: str, indices: np.ndarray) -> tuple[Any, ...]:
         """The arrays of the rows ``indices`` (N,)."""
         return _rows_of(self.split(split), indices)
@@ -96,7 +82,7 @@ class ArrayData(SplitData[tuple[Any, ...]]):
         return f"ArrayData({self.name}: {sizes})"
 
     def _rows(self, split: str) -> int:
-        return len(_flat(self.splits[split])[0])
+        return len(_flat(self.split(split))[0])
 
     def _check(self, split: str, arrays: tuple[Any, ...]) -> None:
         where, several = f"ArrayData: {split}", _flat(arrays)

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
-from rnnlab.data.split_data import SplitData, batches
+from rnnlab.data.split_data import SplitData
 from rnnlab.errors import InputError
 from rnnlab.reading import mismatch
 
@@ -184,20 +184,6 @@ class PixelData(SplitData[PixelSplit]):
         if max_train is not None:
             kept = np.sort(np.random.default_rng(0).permutation(len(train))[:max_train])
             self.splits["train"] = PixelSplit(train.pixels[kept], train.labels[kept])
-
-    def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
-        """The images of one pass over ``split``, a batch at a time; the last batch may be smaller.
-
-        Parameters
-        ----------
-        split : str
-        batch_size : int
-        rng : Generator, optional
-            Shuffles the images. Without it they are in their original order.
-        """
-        N = len(self.split(split))
-        order = np.arange(N) if rng is None else rng.permutation(N)
-        return batches(order, batch_size)
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The pixels (N, T, 1) float32 in [0, 1] and the labels (N,) of the images ``indices`` (N,)."""

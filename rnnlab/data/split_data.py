@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,24 @@ class SplitData(Generic[Split]):
             raise MissingDataError(
                 f"{self.name} has the splits {', '.join(self.splits)}, not {name!r}"
             ) from None
+
+    def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
+        """The rows of one pass over ``split``, a batch at a time; the last batch may be smaller.
+
+        Parameters
+        ----------
+        split : str
+        batch_size : int
+        rng : Generator, optional
+            Shuffles the rows. Without it they are in their original order.
+        """
+        rows = self._rows(split)
+        return batches(np.arange(rows) if rng is None else rng.permutation(rows), batch_size)
+
+    def _rows(self, split: str) -> int:
+        """The number of rows of a split, for :meth:`epoch`."""
+        found: Any = self.split(split)
+        return len(found)
 
 
 def batches(order: np.ndarray, batch_size: int) -> list[np.ndarray]:

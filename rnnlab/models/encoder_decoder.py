@@ -176,7 +176,7 @@ class EncoderDecoder(Inference):
         dhidden : (N, T, H)
             Its gradient, zero in padding.
         """
-        raise NotImplementedError
+        return 0.0, self._ops.zeros(hidden.shape, hidden.dtype)
 
     @staticmethod
     def num_examples(batch: Sequence[Any]) -> int:
@@ -203,7 +203,7 @@ class EncoderDecoder(Inference):
         words, embedded = self.embedding.forward(params, forced.inputs, rng=rng, checked=forced.is_padded)
         decoded, cache = self.decoder.forward(params, words, source, forced.lengths, rng)
         loss, ddecoded, dscored = self._score(decoded, words, source, forced, scales, grads, rng)
-        if type(self).hidden_loss is not EncoderDecoder.hidden_loss:
+        if type(self).hidden_loss is not EncoderDecoder.hidden_loss:  # the mask alone would cost a copy
             hidden = decoded.hidden
             real = forced.mask
             if real is None:

@@ -76,7 +76,8 @@ class Preparation:
             number: batch_of(data, "train", indices[rows])
             for number, rows in self._rows_of_parts(indices).items()
         }
-        count: Any = getattr(data, "num_examples", getattr(model, "num_examples", _rows))
+        of_model = _rows if self._objective is not None else getattr(model, "num_examples", _rows)
+        count: Any = getattr(data, "num_examples", of_model)  # an objective's batches are not the model's
         examples = sum(map(count, parts.values()))
         tokens = sum(map(data.num_tokens, parts.values())) if self._objective is None else 0
         ops_on(device_of(model.params.flat))  # makes the device current in this thread

@@ -192,7 +192,7 @@ class Warmup(Schedule):
 
     In the k-th iteration or epoch, counted from 1, the factor is k / over. ``then`` is the table of another
     schedule; constant if left out. It counts from the beginning of training, or from the end of the warmup
-    with ``then_after``, which needs the same unit in both.
+    with ``then_after``, which needs the same unit in both, and no ``plateau``.
     """
 
     over: Count
@@ -207,6 +207,11 @@ class Warmup(Schedule):
         self.then = self._then.config()
         self.needs_validation = self._then.needs_validation
         unit = getattr(self._then, "unit", "epochs")
+        if self.then_after and self.needs_validation:
+            raise InputError(
+                f"schedule warmup: then_after is True, expected False with then = {self._then.name}: it counts "
+                "epochs without a better metric, also those of the warmup"
+            )
         if self.then_after and self._then.name != Constant.name and unit != self.unit:
             raise InputError(
                 f"schedule warmup: then_after is True and unit is {self.unit!r}, expected {unit!r}, the unit "

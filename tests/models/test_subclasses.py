@@ -118,3 +118,16 @@ def test_a_name_that_the_model_has():
 
     with pytest.raises(ValueError, match="W_class"):
         Twice(3, 2, 4)
+
+
+class Wrapped(CaptioningRNN):
+    def hidden_loss(self, hidden, real, share, grads):
+        return super().hidden_loss(hidden, real, share, grads)
+
+
+def test_the_models_own_loss_of_hidden_states_is_zero(rng):
+    batch = rng.standard_normal((3, 4)), CAPTIONS
+    plain, wrapped = (made(WORDS, 4, 3, 5, dtype=np.float64) for made in (CaptioningRNN, Wrapped))
+    (loss, grads), (expected, expected_grads) = wrapped.loss(*batch), plain.loss(*batch)
+    assert loss == expected
+    np.testing.assert_array_equal(grads.flat, expected_grads.flat)

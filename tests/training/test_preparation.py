@@ -85,3 +85,11 @@ def test_a_batch_is_a_tuple(rng):
 
     with pytest.raises(TypeError, match=r"data.batch returned a ndarray, expected a tuple of the arguments"):
         batch_of(Data(), "train", np.arange(3))
+
+
+@pytest.mark.parametrize("objective", [None, object()], ids=["likelihood", "objective"])
+def test_the_model_counts_its_own_batches(model, data, objective):
+    """Those of an objective have no sentences yet: their examples are rows."""
+    model.num_examples = lambda batch: 5 * len(batch[0])
+    found = Preparation(model, data, OPTIONS, objective=objective)(np.arange(4))
+    assert found.examples == (20 if objective is None else 4)

@@ -143,7 +143,7 @@ def notify(callbacks: Sequence[Callback], event: str, *arguments: Any) -> BaseEx
         try:
             getattr(callback, event)(*arguments)
         except Exception as error:
-            first = first or error
+            first = error if first is None else first
         except BaseException as error:
             return error
     return first
