@@ -209,8 +209,8 @@ class Warmup(Schedule):
         unit = getattr(self._then, "unit", "epochs")
         if self.then_after and self.needs_validation:
             raise InputError(
-                f"schedule warmup: then_after is True, expected False with then = {self._then.name}: it counts "
-                "epochs without a better metric, also those of the warmup"
+                f"schedule warmup: then_after is True, expected False with then = {self._then.name}, which "
+                "counts epochs without a better metric, also those of the warmup"
             )
         if self.then_after and self._then.name != Constant.name and unit != self.unit:
             raise InputError(
