@@ -30,8 +30,8 @@ class Progress:
             The sums over the iterations of the current epoch so far.
         """
 
-    def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:
-        """Show that an epoch, counted from 1, is done, with its validation metrics."""
+    def epoch(self, epoch: int, num_epochs: int, totals: EpochTotals, metrics: Mapping[str, float]) -> None:
+        """Show that an epoch, counted from 1, is done, with its sums and its validation metrics."""
 
     def message(self, text: str) -> None:
         """Show a message."""
@@ -51,7 +51,7 @@ class Lines(Progress):
         if (iteration - 1) % self._print_every == 0:
             self.message(f"(Iteration {iteration} / {total}) loss: {loss:f}")
 
-    def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:
+    def epoch(self, epoch: int, num_epochs: int, totals: EpochTotals, metrics: Mapping[str, float]) -> None:
         """Print the metrics, if there are any."""
         if metrics:
             self.message(f"(Epoch {epoch} / {num_epochs}) {_format(metrics)}")
@@ -83,7 +83,7 @@ class Bar(Progress):
         self._bar.set_postfix_str(losses, refresh=False)
         self._bar.update(iteration - self._bar.n)
 
-    def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:
+    def epoch(self, epoch: int, num_epochs: int, totals: EpochTotals, metrics: Mapping[str, float]) -> None:
         """Print the metrics above the bar, if there are any."""
         if metrics:
             self.message(f"epoch {epoch} of {num_epochs}: {_format(metrics)}")
@@ -104,15 +104,10 @@ class EpochLines(Progress):
 
     def __init__(self, file: TextIO | None = None) -> None:
         self._file = file  # standard error if None
-        self._totals = EpochTotals()
 
-    def iteration(self, iteration: int, total: int, loss: float, epoch: EpochTotals) -> None:
-        """Store the sums over the epoch."""
-        self._totals = epoch
-
-    def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:
+    def epoch(self, epoch: int, num_epochs: int, totals: EpochTotals, metrics: Mapping[str, float]) -> None:
         """Print a line with the loss, the speed and the metrics."""
-        parts = [f"epoch {epoch} of {num_epochs}: loss {_format_totals(self._totals)}"]
+        parts = [f"epoch {epoch} of {num_epochs}: loss {_format_totals(totals)}"]
         self.message("  ".join([*parts, _format(metrics)] if metrics else parts))
 
     def message(self, text: str) -> None:
@@ -138,10 +133,10 @@ class Tolerant(Progress):
         with self._until_an_error():
             self.display.iteration(iteration, total, loss, epoch)
 
-    def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:
+    def epoch(self, epoch: int, num_epochs: int, totals: EpochTotals, metrics: Mapping[str, float]) -> None:
         """See :meth:`Progress.epoch`."""
         with self._until_an_error():
-            self.display.epoch(epoch, num_epochs, metrics)
+            self.display.epoch(epoch, num_epochs, totals, metrics)
 
     def message(self, text: str) -> None:
         """See :meth:`Progress.message`."""

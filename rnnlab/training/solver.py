@@ -576,8 +576,9 @@ class Solver:
         except BaseException as error:
             self._save_after(error)
             raise
+        totals = self._state.totals
         improved = self._state.end_epoch(metrics)
-        progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
+        progress.epoch(self.epoch, self.options.num_epochs, totals, metrics or {})
         path = None
         if improved:
             if not self._storage.is_resumable():  # best.h5 alone would be a run that cannot be resumed

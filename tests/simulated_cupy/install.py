@@ -12,6 +12,7 @@ from types import ModuleType
 from . import capture, compiler, cublas_library, cuda, module
 
 OPS = "rnnlab.ops"
+CUDA = f"{OPS}.cuda"
 CUPY = ("cupy", "cupyx", "cupy_backends")
 
 
@@ -52,23 +53,12 @@ def _reset() -> None:
 
 
 def _knowing_cupy() -> dict[str, ModuleType]:
-    """The modules of CuPy, and the modules that use it directly or indirectly."""
-    found = {name: each for name, each in sys.modules.items() if name.partition(".")[0] in CUPY}
-    primitives = {name: each for name, each in sys.modules.items() if name.startswith(f"{OPS}.")}
-    while True:
-        known = {id(each) for each in found.values() if each is not None}
-        more = {
-            name: each
-            for name, each in primitives.items()
-            if name not in found
-            and any(
-                id(value) in known or getattr(value, "__module__", None) in found
-                for value in vars(each).values()
-            )
-        }
-        if not more:
-            return found
-        found |= more
+    """The modules of CuPy, and the package of the library that uses them."""
+    return {
+        name: each
+        for name, each in sys.modules.items()
+        if name.partition(".")[0] in CUPY or f"{name}.".startswith(f"{CUDA}.")
+    }
 
 
 def _remove(modules: dict[str, ModuleType]) -> None:

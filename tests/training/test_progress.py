@@ -15,8 +15,8 @@ TOTALS = EpochTotals(loss_of_tokens=100.0, tokens=80, seconds=80 / 12345.6)
 def show(progress):
     for iteration in range(1, 6):
         progress.iteration(iteration, 10, 100 / iteration, TOTALS)
-    progress.epoch(1, 2, {})
-    progress.epoch(1, 2, {"val_loss": 2.0, "CIDEr": 0.51239})
+    progress.epoch(1, 2, TOTALS, {})
+    progress.epoch(1, 2, TOTALS, {"val_loss": 2.0, "CIDEr": 0.51239})
     progress.message("Interrupted")
     progress.close()
 
@@ -86,6 +86,12 @@ def test_bar_begins_where_the_run_was_resumed():
     bar.close()
     bar.close()
     assert "8/10" in file.getvalue().splitlines()[-1]
+
+
+def test_an_epoch_that_ends_as_the_run_resumes_has_its_numbers():
+    file = io.StringIO()
+    EpochLines(file).epoch(1, 2, TOTALS, {"val_loss": 2.0})  # all its iterations were before
+    assert file.getvalue() == "epoch 1 of 2: loss 1.250 per token, 12,346 tokens/s  val_loss: 2.0000\n"
 
 
 def test_a_log_has_one_line_for_each_epoch():
