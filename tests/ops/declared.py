@@ -68,5 +68,6 @@ def call(ops, name, arrays):
 @functools.cache
 def _parameters(name):
     """The names of all parameters, and of those that are given by place."""
-    parameters = inspect.signature(named(numpy_ops, name)).parameters
-    return set(parameters), [key for key, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    parameters = inspect.signature(named(numpy_ops, name)).parameters.values()
+    by_place = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    return {each.name for each in parameters}, by_place

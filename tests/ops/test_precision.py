@@ -12,6 +12,7 @@ from rnnlab.errors import InputError
 from rnnlab.ops import precision
 from rnnlab.ops.precision import products_in, products_precision
 
+
 @pytest.fixture
 def matmul(monkeypatch):
     """A function that sets the variable, or removes it, for a process that has not read it."""

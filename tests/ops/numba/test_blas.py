@@ -3,7 +3,6 @@
 import os
 import time
 
-import numpy as np
 import pytest
 
 pytest.importorskip("numba")

@@ -51,6 +51,7 @@ def test_at_once_is_one_by_one(alive, units, narrow, dtype, cell, threads, rng):
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=10 * np.finfo(dtype).eps, err_msg=name)
 
 
+@pytest.mark.one_in(2)
 @every_cell
 @every_dtype
 @pytest.mark.parametrize("drawn", [True, False], ids=["drawn", "inference"])
