@@ -82,7 +82,7 @@ def assert_close(actual, expected):
     assert actual.shape == expected.shape
     if not (
         abs(actual - expected) <= tolerance * (1 + abs(expected))
-    ).all():  # much faster than the next line
+    ).all():  # faster than the next line
         np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
