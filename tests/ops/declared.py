@@ -1,5 +1,6 @@
 """Arguments for any primitive, made from its declaration."""
 
+import functools
 import inspect
 
 import numpy as np
@@ -59,9 +60,14 @@ def call(ops, name, arrays):
     """Call the primitive; what is no array has some fixed value."""
     function = named(ops, name)
     given = arrays | (RULES[name][1] | {"learning_rate": 0.1} if name in RULES else {})
-    parameters = inspect.signature(named(numpy_ops, name)).parameters
+    parameters, positional = _parameters(name)
     given |= {key: value for key, value in SCALARS.items() if key in parameters}
-    positional = [
-        given.pop(key) for key, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD
-    ]
-    return function(*positional, **given)
+    return function(*[given.pop(key) for key in positional], **given)
+
+
+@functools.cache
+def _parameters(name):
+    """The names of all parameters, and of those that are given by place."""
+    parameters = inspect.signature(named(numpy_ops, name)).parameters.values()
+    by_place = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    return {each.name for each in parameters}, by_place

@@ -23,14 +23,15 @@ def ops(request):
     return importlib.import_module(f"rnnlab.ops.{request.param}")
 
 
-def refused(ops, name, arrays, error, message):
-    """The call raises, and all arrays are as before."""
-    before = {key: np.array(array, copy=True) for key, array in arrays.items()}
+def refused(ops, name, given, changes, error, message):
+    """The call with some of the arrays in the place of those given raises, and all arrays are as before."""
+    arrays = given | changes
+    before = {key: np.asarray(array).tobytes() for key, array in arrays.items()}
     with pytest.raises(error, match=message) as caught:
         call(ops, name, arrays)
     assert re.match(rf"{name}: ({'|'.join(arrays)})\b", str(caught.value)), caught.value
-    for key, array in before.items():
-        np.testing.assert_array_equal(arrays[key], array)
+    for key, array in arrays.items():
+        assert np.asarray(array).tobytes() == before[key], key
 
 
 @pytest.mark.slow
@@ -42,7 +43,7 @@ def test_arguments_as_declared_are_taken(name, ops, rng):
 
 @every_primitive
 def test_every_axis_one_short(name, ops, rng):
-    arguments = PRIMITIVES[name].arguments
+    arguments, given = PRIMITIVES[name].arguments, made(name, rng)
     letters = [letter for each in arguments for _, letter in each.axes or ()] + [
         each.size for each in arguments
     ]
@@ -50,29 +51,25 @@ def test_every_axis_one_short(name, ops, rng):
         for axis, (_, letter) in enumerate(each.axes or ()):
             if letters.count(letter) == 1:
                 continue  # any size fits
-            arrays = made(name, rng)
-            arrays[each.name] = np.delete(arrays[each.name], -1, axis)
-            refused(ops, name, arrays, (ValueError, IndexError), "has shape|has indices")
+            shorter = {each.name: np.delete(given[each.name], -1, axis)}
+            refused(ops, name, given, shorter, (ValueError, IndexError), "has shape|has indices")
         if each.axes is None and len(arguments) > 1:
-            arrays = made(name, rng)
-            arrays[each.name] = arrays[each.name][1:]
-            refused(ops, name, arrays, ValueError, "has shape")
+            refused(ops, name, given, {each.name: given[each.name][1:]}, ValueError, "has shape")
 
 
 @every_primitive
 def test_one_axis_too_few_or_too_many(name, ops, rng):
+    given = made(name, rng)
     for each in PRIMITIVES[name].arguments:
         if each.axes is not None:
-            for change in (lambda a: a[0], lambda a: a[None]):
-                arrays = made(name, rng)
-                arrays[each.name] = change(arrays[each.name])
-                refused(
-                    ops, name, arrays, ValueError, f"{each.name} has shape .*, expected {len(each.axes)} axes"
-                )
+            message = f"{each.name} has shape .*, expected {len(each.axes)} axes"
+            for changed in (given[each.name][0], given[each.name][None]):
+                refused(ops, name, given, {each.name: changed}, ValueError, message)
 
 
 @every_primitive
 def test_wrong_dtypes(name, ops, rng):
+    given = made(name, rng)
     sharing = [each for each in PRIMITIVES[name].arguments if not (each.size or each.own_dtype)]
     for each in PRIMITIVES[name].arguments:
         others = [np.float16, ">f4", int, complex] if not each.size else [float, bool]
@@ -81,27 +78,25 @@ def test_wrong_dtypes(name, ops, rng):
         elif each in sharing[1:] or (sharing[1:] and each is sharing[0]):
             others.append(float)
         for dtype in others:
-            arrays = made(name, rng)
-            arrays[each.name] = arrays[each.name].astype(dtype)
-            refused(ops, name, arrays, TypeError, "has dtype")
-        arrays = made(name, rng)
-        arrays[each.name] = arrays[each.name].tolist()
-        refused(ops, name, arrays, TypeError, f"{each.name} is builtins.list, expected a NumPy array")
+            refused(ops, name, given, {each.name: given[each.name].astype(dtype)}, TypeError, "has dtype")
+        message = f"{each.name} is builtins.list, expected a NumPy array"
+        refused(ops, name, given, {each.name: given[each.name].tolist()}, TypeError, message)
 
 
 @every_primitive
 def test_indices_out_of_range(name, ops, rng):
+    given = made(name, rng)
     for each in PRIMITIVES[name].arguments:
         if each.size:
             for index in (1000, -1) if each.lowest == 0 else (1000,):
-                arrays = made(name, rng)
-                arrays[each.name].flat[2] = index
-                refused(ops, name, arrays, IndexError, f"{each.name} has indices")
+                wrong = given[each.name].copy()
+                wrong.flat[2] = index
+                refused(ops, name, given, {each.name: wrong}, IndexError, f"{each.name} has indices")
 
 
 @every_primitive
 def test_arrays_that_overlap(name, ops, rng):
-    arguments = PRIMITIVES[name].arguments
+    arguments, given = PRIMITIVES[name].arguments, made(name, rng)
     for a in arguments:
         for b in arguments:
             if a is b or not a.written or a.size or b.size:
@@ -109,12 +104,12 @@ def test_arrays_that_overlap(name, ops, rng):
             for offset in (4, 0):
                 if offset == 0 and (a.may_be == b.name or b.may_be == a.name):
                     continue
-                arrays = made(name, rng)
-                memory = np.zeros(4 * (arrays[a.name].size + arrays[b.name].size) + 4, np.uint8)
-                for each, start in ((a, 0), (b, offset)):
-                    given = arrays[each.name]
-                    arrays[each.name] = np.ndarray(given.shape, given.dtype, memory, start)
-                refused(ops, name, arrays, ValueError, "which is written, overlaps")
+                memory = np.zeros(4 * (given[a.name].size + given[b.name].size) + 4, np.uint8)
+                overlapping = {
+                    each.name: np.ndarray(given[each.name].shape, given[each.name].dtype, memory, start)
+                    for each, start in ((a, 0), (b, offset))
+                }
+                refused(ops, name, given, overlapping, ValueError, "which is written, overlaps")
 
 
 @pytest.mark.parametrize("memory", ["own", "pool", "foreign"])
@@ -133,11 +128,12 @@ def test_overlaps_are_found_whoever_owns_the_memory_and_whatever_came_before(mem
 
 @every_primitive
 def test_an_array_to_write_that_is_read_only(name, ops, rng):
+    given = made(name, rng)
     for each in PRIMITIVES[name].arguments:
         if each.written:
-            arrays = made(name, rng)
-            arrays[each.name].flags.writeable = False
-            refused(ops, name, arrays, ValueError, f"{each.name} is read-only")
+            wrong = given[each.name].copy()
+            wrong.flags.writeable = False
+            refused(ops, name, given, {each.name: wrong}, ValueError, f"{each.name} is read-only")
 
 
 ONE = [(name, each) for name in PRIMITIVES for each in PRIMITIVES[name].arguments if each.may_be]

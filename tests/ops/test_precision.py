@@ -1,5 +1,7 @@
 """The precision of products: of the process, of a block of code, of a thread."""
 
+import functools
+import os
 import subprocess
 import sys
 import threading
@@ -7,44 +9,60 @@ import threading
 import pytest
 
 from rnnlab.errors import InputError
+from rnnlab.ops import precision
 from rnnlab.ops.precision import products_in, products_precision
 
-SHOWN = "from rnnlab.ops.precision import products_precision; print(products_precision())"
 
+@pytest.fixture
+def matmul(monkeypatch):
+    """A function that sets the variable, or removes it, for a process that has not read it."""
+    anew = functools.cache(precision._of_process.__wrapped__)
+    monkeypatch.setattr(precision, "_of_process", anew)
 
-def in_a_process(code, monkeypatch, value=None):
-    if value is None:
-        monkeypatch.delenv("RNNLAB_MATMUL", raising=False)
-    else:
-        monkeypatch.setenv("RNNLAB_MATMUL", value)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    def become(value):
+        anew.cache_clear()
+        if value is None:
+            monkeypatch.delenv("RNNLAB_MATMUL", raising=False)
+        else:
+            monkeypatch.setenv("RNNLAB_MATMUL", value)
+
+    return become
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [(None, "float32"), ("", "float32"), ("tf32", "tf32"), ("tf32x3", "tf32x3"), ("bfloat16", "bfloat16")],
 )
-def test_the_environment_variable(value, expected, monkeypatch):
-    assert in_a_process(SHOWN, monkeypatch, value).stdout == f"{expected}\n"
+def test_the_environment_variable(value, expected, matmul, monkeypatch):
+    matmul(value)
+    assert products_precision() == expected
+    monkeypatch.setenv("RNNLAB_MATMUL", "float32")  # it is read once
+    assert products_precision() == expected
 
 
-def test_a_bad_name_in_the_environment(monkeypatch):
-    found = in_a_process(SHOWN, monkeypatch, "TF32")
-    assert "RNNLAB_MATMUL is 'TF32', expected 'float32', 'tf32', 'tf32x3' or 'bfloat16'" in found.stderr
+def test_a_bad_name_in_the_environment(matmul):
+    matmul("TF32")
+    message = "RNNLAB_MATMUL is 'TF32', expected 'float32', 'tf32', 'tf32x3' or 'bfloat16'"
+    with pytest.raises(InputError, match=message):
+        products_precision()
 
 
-def test_it_is_read_at_the_first_use(monkeypatch):
-    code = f"import os, rnnlab.ops; os.environ['RNNLAB_MATMUL'] = 'tf32'; {SHOWN}"
-    assert in_a_process(code, monkeypatch).stdout == "tf32\n"
-
-
-def test_a_block_has_its_own(monkeypatch):
+def test_it_is_read_at_the_first_use():
+    """A program may set it after it has imported the library."""
     code = (
-        "from rnnlab.ops.precision import products_in, products_precision as now\n"
-        "with products_in('float32'): print(now())\n"
-        "print(now())"
+        "import os, rnnlab.ops; os.environ['RNNLAB_MATMUL'] = 'tf32'\n"
+        "from rnnlab.ops.precision import products_precision; print(products_precision())"
     )
-    assert in_a_process(code, monkeypatch, "bfloat16").stdout == "float32\nbfloat16\n"
+    given = {name: value for name, value in os.environ.items() if name != "RNNLAB_MATMUL"}
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True, env=given).stdout == "tf32\n"
+
+
+def test_a_block_has_its_own(matmul):
+    matmul("bfloat16")
+    with products_in("float32"):
+        assert products_precision() == "float32"
+    assert products_precision() == "bfloat16"
 
 
 def test_blocks_may_be_nested():

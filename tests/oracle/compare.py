@@ -28,8 +28,10 @@ def assert_as_autograd(drawn: Configuration) -> None:
     loss, grads, inputs = model.loss(*batch, rng=generator, inputs=True, **given)
     scale = max(1.0, *(np.abs(each).max(initial=0) for each in expected.values()))
 
+    text = described(drawn)
+
     def check(name: str, one: Any, other: Any) -> None:
-        error = f"{name} of {described(drawn)}"
+        error = f"{name} of {text}"
         np.testing.assert_allclose(one, other, rtol=TOLERANCE, atol=ROUNDING * scale, err_msg=error)
 
     check("loss", loss, expected_loss)

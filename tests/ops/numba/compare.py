@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 
 import numpy as np
@@ -15,6 +16,15 @@ from rnnlab.ops.precision import products_in
 from ..cases import SCRATCH, TOLERANCE, named
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def compiled(function, **options):
+    """What ``numba.njit`` makes of a function, saved for later processes as the kernels are."""
+    function.__qualname__ += f"-{kernel._digest()}"
+    dispatcher = kernel.numba.njit(**options)(function)
+    with contextlib.suppress(RuntimeError):  # numba finds no folder
+        dispatcher.enable_caching()
+    return dispatcher
 
 
 def run(ops, name, arguments, options, view=np.copy):

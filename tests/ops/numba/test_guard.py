@@ -1,5 +1,6 @@
 """The compiled checks of a kernel's arguments: shapes, indices and overlaps."""
 
+import hashlib
 from functools import partial
 
 import numpy as np
@@ -13,11 +14,15 @@ import numba
 from rnnlab.ops.arguments import Declaration
 from rnnlab.ops.numba.guard import FITS, MISFIT, OVERLAP, guarded
 
+from .compare import compiled
+
 
 def guard(function, arguments, strided=()):
     """The kernel with its checks, compiled for the arguments of its first call."""
     body = numba.njit(inline="always")(function)
-    return partial(numba.njit(guarded(body, function, (), Declaration(arguments), strided, numba.njit)), 1)
+    made = guarded(body, function, (), Declaration(arguments), strided, numba.njit)
+    made.__qualname__ += f"-{hashlib.sha256(arguments.encode()).hexdigest()[:8]}"  # saved by this name
+    return partial(compiled(made), 1)
 
 
 def double(x, out):

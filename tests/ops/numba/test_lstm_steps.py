@@ -58,6 +58,7 @@ def test_at_once_is_one_by_one(alive, shared, units, dtype, rng):
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=10 * np.finfo(dtype).eps, err_msg=name)
 
 
+@pytest.mark.one_in(3)
 @every_dtype
 @pytest.mark.parametrize("width", [1, 4, 5])
 @pytest.mark.parametrize("shared", PARTS, indirect=True)
@@ -74,7 +75,7 @@ def test_inputs_of_all_steps(alive, shared, width, dtype, rng, monkeypatch):
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=20 * np.finfo(dtype).eps, err_msg=name)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @every_dtype
 @pytest.mark.parametrize("narrow", [False, True], ids=["", "narrow"])
 @pytest.mark.parametrize("shared", PARTS, indirect=True)
@@ -113,6 +114,7 @@ def test_inputs_that_do_not_fit(change, rng):
     np.testing.assert_array_equal(gates, chunk.gates)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())
 @pytest.mark.parametrize("options", [None, {"zoneout_h": 0.2, "zoneout_c": 0.3, "recurrent_dropout": 0.4}])
 @pytest.mark.parametrize("units", [7, 32, 40, 130])

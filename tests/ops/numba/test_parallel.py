@@ -4,6 +4,7 @@ import itertools
 import platform
 import re
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ import numba
 
 from rnnlab.ops.numba.parallel import in_parts, share, share_either_way, slice_of, start_threads
 
+from .compare import compiled
+
 start_threads()
 
 
@@ -24,7 +27,7 @@ def note(part, parts, factor, numbers, calls):
     calls[part] += 1
 
 
-@numba.njit(nogil=True)
+@partial(compiled, nogil=True)
 def note_all(parts, factor, numbers, calls):
     in_parts(parts, note, (factor, numbers, calls))
 
@@ -39,7 +42,7 @@ def test_each_part_is_called_once_with_all_arguments(parts):
     assert calls.tolist() == [1] * parts + [0] * (64 - parts)
 
 
-@numba.njit
+@compiled
 def shared(number, parts, backwards):
     return [[each for each in share_either_way(number, part, parts, backwards)] for part in range(parts)]
 
@@ -84,7 +87,7 @@ def shift(part, parts, source, out):
         out[j] = source[(j + 1) % source.size]
 
 
-@numba.njit(nogil=True)
+@partial(compiled, nogil=True)
 def rotate(times, parts, numbers, other):
     for _ in range(times):
         in_parts(parts, shift, (numbers, other))
@@ -110,16 +113,17 @@ def thread_of(part, parts, threads):
         threads[part] += 0
 
 
+@partial(compiled, nogil=True)
+def note_threads(parts, threads):
+    in_parts(parts, thread_of, (threads,))
+
+
 @pytest.mark.parametrize("parts", [2, 3])
 def test_parts_run_on_threads_of_their_own_whatever_numba_s_number_is(parts):
-    @numba.njit(nogil=True)
-    def run(parts, threads):
-        in_parts(parts, thread_of, (threads,))
-
     threads, before = np.zeros(parts, np.int64), numba.get_num_threads()
     numba.set_num_threads(1)
     try:
-        run(parts, threads)
+        note_threads(parts, threads)
         assert numba.get_num_threads() == 1
     finally:
         numba.set_num_threads(before)
@@ -133,15 +137,16 @@ def fail_in_the_last(part, parts, out):
     out[part] = 1
 
 
+@partial(compiled, nogil=True)
+def fail(parts, out):
+    in_parts(parts, fail_in_the_last, (out,))
+
+
 @pytest.mark.parametrize("parts", [1, 3])
 def test_an_error_in_a_part_reaches_the_caller(parts):
-    @numba.njit(nogil=True)
-    def run(parts, out):
-        in_parts(parts, fail_in_the_last, (out,))
-
     out = np.zeros(3)
     with pytest.raises(MemoryError, match="too little memory for a part of a kernel"):
-        run(parts, out)
+        fail(parts, out)
     assert out.sum() == parts - 1
 
 
@@ -151,12 +156,12 @@ def test_the_number_of_threads_of_numba_stays():
     assert numba.get_num_threads() == before
 
 
-@numba.njit
+@compiled
 def parts_of(number, parts):
     return [list(share(number, part, parts)) for part in range(parts)]
 
 
-@numba.njit
+@compiled
 def slices_of(x, parts):
     return [slice_of(x, part, parts) for part in range(parts)]
 
@@ -178,7 +183,7 @@ def halve(part, parts, x, out):
         out[j] = x.dtype.type(0.5) * x[j]
 
 
-@numba.njit(nogil=True)
+@partial(compiled, nogil=True)
 def halve_all(parts, x, out):
     in_parts(parts, halve, (x, out))
 

@@ -8,16 +8,15 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
-import numba
 from llvmlite import binding, ir
 
 from rnnlab.ops.numba import registers
 from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, tile_of, transpose_square
 
-from .compare import every_dtype
+from .compare import compiled, every_dtype
 
 
-@numba.njit
+@compiled
 def tile(x, w, first, with_first, first_step, out):
     at = first.ctypes.data if with_first else 0
     sum_up(
@@ -26,12 +25,12 @@ def tile(x, w, first, with_first, first_step, out):
     )  # fmt: skip
 
 
-@numba.njit
+@compiled
 def copied(source, target):
     copy_line(source, source.ctypes.data, target.ctypes.data)
 
 
-@numba.njit
+@compiled
 def transposed(source, target):
     transpose_square(source, source.ctypes.data, source.strides[0], target.ctypes.data, target.strides[0])
 

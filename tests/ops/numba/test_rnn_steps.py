@@ -21,7 +21,7 @@ from .test_bfloat16 import run as run_without
 every_cell = pytest.mark.parametrize("cell", ["rnn", "gru", "simplified_gru"])
 
 
-@pytest.fixture(params=[1, 2, 3])
+@pytest.fixture(params=[1, 3])
 def threads(request, monkeypatch):
     """A context in which this many threads share the sequences."""
     monkeypatch.setattr(kernel, "_threads", request.param)
@@ -37,6 +37,7 @@ def test_steps_are_those_of_numpy(dtype, cell, rng):
         np.testing.assert_allclose(array, expected[name], **TOLERANCE[dtype], err_msg=name)
 
 
+@pytest.mark.one_in(3)
 @every_cell
 @every_dtype
 @pytest.mark.parametrize(("units", "narrow"), [(7, True), (32, False), (40, True), (130, False)])
@@ -50,6 +51,7 @@ def test_at_once_is_one_by_one(alive, units, narrow, dtype, cell, threads, rng):
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=10 * np.finfo(dtype).eps, err_msg=name)
 
 
+@pytest.mark.one_in(2)
 @every_cell
 @every_dtype
 @pytest.mark.parametrize("drawn", [True, False], ids=["drawn", "inference"])
@@ -65,6 +67,7 @@ def test_masks(drawn, dtype, cell, threads, rng):
             np.testing.assert_allclose(array, expected[name], rtol=0, atol=atol, err_msg=what)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())
 @every_cell
 @pytest.mark.parametrize("regularised", [False, True], ids=["", "masks"])

@@ -6,13 +6,13 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
-from numba import njit
-
 from rnnlab.ops.numba import bfloat16, gemm
 from rnnlab.ops.numba.bfloat16 import rounded_rows
 from rnnlab.ops.numba.parallel import share
 from rnnlab.ops.numba.step_products import edge_rows, factor_rows, multiply_rows, step_kernels
 from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
+
+from .compare import compiled
 
 
 @step_kernels("T[:,::1], W[:,:,::1], int64, T[:,::1]", arguments="x (n, K); panels (Q, k, C) W; out! (n, G)")
@@ -41,9 +41,14 @@ def test_products(rounded, n, K, G, parts, first_rows, rng):
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5 * K**0.5)
 
 
+@compiled
+def rows_of_48(number):
+    return rounded_rows(number, 48)
+
+
 @pytest.mark.parametrize("number", [0, 1, 32, 33])
 def test_rows_begin_at_a_cache_line(number):
-    rows = njit(lambda number: rounded_rows(number, 48))(number)
+    rows = rows_of_48(number)
     assert rows.shape == (-(-number // 32) * 32, 48)
     assert rows.ctypes.data % 64 == 0
 
