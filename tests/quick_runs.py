@@ -1,5 +1,7 @@
 """Runs for tests of something else than training: without the pictures and the scores of ``rnnlab train``."""
 
+from pathlib import Path
+
 import pytest
 
 from rnnlab import runs
@@ -7,8 +9,9 @@ from rnnlab.recipes import load_recipe
 
 
 def train(recipe, out, *changes):
-    """Train a recipe's file with some ``key=value``, and return the directory of the run."""
+    """Train a recipe or its file with some ``key=value``, and return the directory of the run."""
+    given = load_recipe(recipe, changes) if isinstance(recipe, str | Path) else recipe
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rnnlab.training.run_directory.RunDirectory.plot", lambda *args, **options: None)
-        runs.train(load_recipe(recipe, changes), out, progress=False)
+        runs.train(given, out, progress=False)
     return out

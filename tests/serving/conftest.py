@@ -75,7 +75,7 @@ def letters(tmp_path_factory):
     return quick_runs.train(folder / "letters.toml", folder / "run")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def answerer():
     """A function that makes an answerer of a run, by the decoding of its recipe, with changes."""
 
@@ -101,7 +101,7 @@ def fixed():
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def gradio():
     """Gradio, with its settings."""
     with gradio_settings():
@@ -128,7 +128,20 @@ def page_of(gradio):
 
 @pytest.fixture
 def served(gradio):
-    """A function that serves an answerer, and returns the address of its page."""
+    """A function that serves an answerer until the end of the test, and returns the address of its page."""
+    with serving() as serve:
+        yield serve
+
+
+@pytest.fixture(scope="module")
+def served_to_all(gradio):
+    """The same until the end of the module."""
+    with serving() as serve:
+        yield serve
+
+
+@contextlib.contextmanager
+def serving():
     from rnnlab.serving.application import Application, PageServer
 
     with contextlib.ExitStack() as stack:
