@@ -20,6 +20,7 @@ from rnnlab.recipes.recipe import (
 )
 from rnnlab.tasks.search import decode
 
+from . import quick_runs
 from .tasks.letters import write_letters
 
 TRAINING = {"num_epochs": 1, "optim_config": {"learning_rate": 1e-2}}
@@ -37,9 +38,7 @@ def folder(tmp_path_factory):
 
 def trained(config, path):
     """The directory of a run of a recipe, trained once."""
-    if not path.exists():
-        runs.train(config, path, progress=False)
-    return path
+    return path if path.exists() else quick_runs.train(config, path)
 
 
 @pytest.fixture(scope="module")

@@ -298,7 +298,7 @@ except WriteError as error:
 """
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
 @pytest.mark.parametrize("options", [{}, {"libver": "latest"}])
 @pytest.mark.parametrize("limit", [1, 700, 20_000, 39_990, 52_000])

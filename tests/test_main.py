@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import rnnlab
 from rnnlab.__main__ import _formatted
 
@@ -18,6 +20,7 @@ def test_other_warnings_show_their_place():
     )
 
 
+@pytest.mark.slow
 def test_the_command_runs_without_docstrings():
     command = [sys.executable, "-OO", "-m", "rnnlab", "--version"]
     assert subprocess.run(command, capture_output=True, text=True).stdout.startswith("rnnlab ")

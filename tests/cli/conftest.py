@@ -2,8 +2,9 @@
 
 import pytest
 
-from rnnlab import cli
 from rnnlab.data import write_shapes
+
+from .. import quick_runs
 
 
 @pytest.fixture(scope="session")
@@ -40,25 +41,17 @@ def recipe(shapes, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def run(recipe, tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "tiny"
-    assert cli.main(["train", str(recipe), "--out", str(out), "--no-progress"]) == 0
-    return out
+    return quick_runs.train(recipe, tmp_path_factory.mktemp("runs") / "tiny")
 
 
 @pytest.fixture(scope="session")
 def second_run(recipe, run):
     """A run of the same recipe with other initial parameters, beside the first."""
-    out = run.with_name("second")
-    command = ["train", str(recipe), "--out", str(out), "--no-progress", "--set", "training.seed=1"]
-    assert cli.main(command) == 0
-    return out
+    return quick_runs.train(recipe, run.with_name("second"), "training.seed=1")
 
 
 @pytest.fixture(scope="session")
 def attending_run(recipe, run):
     """A run on the grids of the same images."""
-    out = run.with_name("attending")
     changes = ["data.features=local", "model.attention=additive"]
-    options = [option for change in changes for option in ("--set", change)]
-    assert cli.main(["train", str(recipe), "--out", str(out), "--no-progress", *options]) == 0
-    return out
+    return quick_runs.train(recipe, run.with_name("attending"), *changes)

@@ -11,6 +11,7 @@ from rnnlab import cli
 from rnnlab.data import read_features
 from rnnlab.data.photographs.encoding import read_encoding
 
+from .. import quick_runs
 from . import photographs
 from .photographs import train, write_photographs
 
@@ -302,6 +303,4 @@ def train_prepared(directory, out, *changes):
     recipe = out.with_suffix(".toml")
     _, _, after = photographs.RECIPE.partition("[model]")
     recipe.write_text(f'[data]\nkind = "course"\ndirectory = "{directory}"\n[model]{after}')
-    words = [word for change in changes for word in ("--set", change)]
-    assert cli.main(["train", str(recipe), "--out", str(out), "--no-progress", *words]) == 0
-    return out
+    return quick_runs.train(recipe, out, *changes)

@@ -14,6 +14,8 @@ import pytest
 from rnnlab import cli
 from rnnlab.data import write_shapes
 
+from .. import quick_runs
+
 CAPTIONING = """
 [data]
 kind = "shapes"
@@ -100,9 +102,7 @@ def trained(folder):
 
     def run(task):
         if task not in runs:
-            runs[task] = folder / f"run_{task}"
-            command = ["train", str(folder / f"{task}.toml"), "--out", str(runs[task]), "--no-progress"]
-            assert cli.main([*command, "--device", "cpu"]) == 0
+            runs[task] = quick_runs.train(folder / f"{task}.toml", folder / f"run_{task}")
         return runs[task]
 
     return run

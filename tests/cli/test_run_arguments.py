@@ -6,15 +6,15 @@ from rnnlab import cli
 from rnnlab.cli.run_arguments import leading_runs
 from rnnlab.data import write_shapes
 
+from .. import quick_runs
+
 
 @pytest.fixture(scope="module")
 def other_words(tmp_path_factory, recipe):
     """A run whose training captions have fewer words."""
     folder = tmp_path_factory.mktemp("words")
     write_shapes(folder / "shapes", {"train": 6, "val": 2, "test": 2})
-    command = ["train", str(recipe), "--out", str(folder / "run"), "--no-progress"]
-    assert cli.main([*command, "--set", f"data.directory={folder / 'shapes'}"]) == 0
-    return folder / "run"
+    return quick_runs.train(recipe, folder / "run", f"data.directory={folder / 'shapes'}")
 
 
 def test_the_runs_are_the_leading_directories_of_runs(run, second_run, tmp_path, monkeypatch):

@@ -20,6 +20,7 @@ from rnnlab.recipes.recipe import load_recipe
 from rnnlab.serving.captioning import PhotographCaptioner, PictureCaptioner
 from rnnlab.serving.translation import Translator
 
+from .. import quick_runs
 from ..tasks.letters import RECIPE, write_letters
 
 pytest.importorskip("gradio")
@@ -78,10 +79,8 @@ def letters(tmp_path_factory):
     write_letters(folder)
     (folder / "letters.toml").write_text(RECIPE.format(directory=folder))
     for seed in ("0", "1"):
-        words = ["--out", str(folder / f"run{seed}"), "--no-progress", "--epochs", "1"]
-        assert (
-            cli.main(["train", str(folder / "letters.toml"), *words, "--set", f"training.seed={seed}"]) == 0
-        )
+        changes = ["training.num_epochs=1", f"training.seed={seed}"]
+        quick_runs.train(folder / "letters.toml", folder / f"run{seed}", *changes)
     return folder
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from rnnlab import cli
 
+from .. import quick_runs
 from ..tasks.letters import RECIPE, write_letters
 
 
@@ -15,10 +16,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("letters")
     write_letters(folder)
     (folder / "letters.toml").write_text(RECIPE.format(directory=folder))
-    out = folder / "run"
-    command = ["train", str(folder / "letters.toml"), "--out", str(out), "--no-progress", "--epochs", "1"]
-    assert cli.main(command) == 0
-    return out
+    return quick_runs.train(folder / "letters.toml", folder / "run", "training.num_epochs=1")
 
 
 @pytest.mark.slow
@@ -170,10 +168,8 @@ def test_empty_sentences_and_unknown_words_are_reported(run, capsys):
 
 @pytest.fixture(scope="module")
 def second_run(run):
-    out = run.with_name("second")
-    command = ["train", str(run.with_name("letters.toml")), "--out", str(out), "--no-progress"]
-    assert cli.main([*command, "--epochs", "1", "--set", "training.seed=1"]) == 0
-    return out
+    changes = ["training.num_epochs=1", "training.seed=1"]
+    return quick_runs.train(run.with_name("letters.toml"), run.with_name("second"), *changes)
 
 
 @pytest.mark.slow

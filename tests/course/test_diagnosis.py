@@ -92,6 +92,7 @@ def test_a_factor_that_has_no_name():
     assert str(found) == "dW is 0.37 and 0.37 times what it should be, on two inputs of other sizes."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overwritten", [("dWx", "dWh", "db"), ("dWx",)])
 @pytest.mark.parametrize("lost", ["dprev_h", "dprev_c", "dnext_h"])
 def test_blocks_of_zeros_accuse_no_variable(overwritten, lost):

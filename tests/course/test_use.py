@@ -205,6 +205,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.one_in(3)
 @every_cell
 @pytest.mark.parametrize("image_input", ["initial_state", "first_input", "every_step"])
 @pytest.mark.parametrize("search", SEARCHES)

@@ -15,12 +15,13 @@ def of(name, kind):
     exercise = EXERCISES[name]
     draw = exercise.draw(np.random.default_rng(3))
     function = exercise.forward if kind == "forward" else exercise.backward
-    return exercise, draw, {each.message: each for each in variants(exercise, function, draw)}
+    return exercise, draw, variants(exercise, function, draw)
 
 
 def test_a_mistake_of_a_step_inside_a_sequence():
     exercise, draw, found = of("lstm", "backward")
-    variant = found["da_f lacks the factor prev_c, in lstm_step_backward"]
+    message = "da_f lacks the factor prev_c, in lstm_step_backward"
+    variant = next(each for each in found if each.message == message)
     x, h0, *weights = copied(draw.inputs).values()
     cache = exercise.forward(x, h0, *weights)[-1]
     wrong, right = variant.function(draw.sizes, *draw.douts, cache), exercise.backward(*draw.douts, cache)
@@ -53,7 +54,7 @@ def test_a_mistake_of_a_step_inside_a_sequence():
     ],
 )
 def test_what_versions_there_are(name, kind, message):
-    assert message in of(name, kind)[2]
+    assert any(each.message == message for each in of(name, kind)[2])
 
 
 def test_a_profiler_of_the_caller_is_restored():
@@ -62,7 +63,7 @@ def test_a_profiler_of_the_caller_is_restored():
 
     sys.setprofile(look)
     try:
-        of("rnn_step", "forward")
+        list(of("rnn_step", "forward")[2])
         assert sys.getprofile() is look
     finally:
         sys.setprofile(None)
@@ -72,13 +73,13 @@ def test_a_profiler_in_c_of_the_caller_is_restored():
     profile = cProfile.Profile()
     profile.enable()
     try:
-        of("rnn_step", "forward")
+        list(of("rnn_step", "forward")[2])
         assert sys.getprofile() is profile
     finally:
         profile.disable()
 
 
 def test_inputs_without_a_gradient_have_no_result():
-    targets = {message.split()[0] for message in of("word_embedding", "backward")[2]}
+    targets = {each.message.split()[0] for each in of("word_embedding", "backward")[2]}
     assert "dW" in targets
     assert "dx" not in targets

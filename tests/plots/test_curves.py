@@ -86,7 +86,7 @@ def test_rewards_are_drawn_instead_of_their_loss(history, metric, baseline, tmp_
     assert (rewards.get_xlabel(), rewards.get_ylabel()) == ("epoch", "reward of sampled sentences")
     assert list(scores.lines[0].get_ydata()) == [3.0] * 3
     assert [text.get_text() for text in scores.texts] == ["best 3"]
-    plots.save(figure, tmp_path / "loss.png")
+    plots.save(figure, tmp_path / "loss.png", dpi=30)
 
 
 def test_without_validation_there_are_training_losses(losses, history):

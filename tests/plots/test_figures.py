@@ -21,7 +21,7 @@ def test_a_slow_machine_draws_legends_without_a_warning(kind, rng, losses, histo
         pytest.importorskip("sklearn")
         figure = plots.state_map(*rng.standard_normal((2, 2, 3)))
     monkeypatch.setattr(time, "perf_counter", itertools.count(step=2).__next__)
-    plots.save(figure, tmp_path / "figure.png")
+    plots.save(figure, tmp_path / "figure.png", dpi=30)
 
 
 def test_saved_as_png_without_pyplot(losses, tmp_path):

@@ -19,6 +19,16 @@ TABLES = {
 
 @pytest.fixture(scope="session")
 def recipe(tmp_path_factory):
+    return of_shapes(tmp_path_factory, {"train": 60, "val": 20, "test": 10})
+
+
+@pytest.fixture(scope="session")
+def learnable(tmp_path_factory):
+    """The same with images enough for captions that fit them."""
+    return of_shapes(tmp_path_factory, {"train": 700, "val": 60, "test": 150})
+
+
+def of_shapes(tmp_path_factory, sizes):
     folder = tmp_path_factory.mktemp("data") / "shapes"
-    write_shapes(folder, {"train": 700, "val": 60, "test": 150})
+    write_shapes(folder, sizes)
     return CaptioningRecipe.from_dict({"data": {"kind": "shapes", "directory": str(folder)}, **TABLES})

@@ -48,8 +48,8 @@ def test_every_kind_of_data_is_opened(recipe, tmp_path):
         file["features"], file["filenames"] = np.eye(2, 3), ["0.jpg", "1.jpg"]
     captions, features = str(tmp_path / "captions.json"), str(tmp_path / "features.h5")
     for table, images_of_val in (
-        ({"kind": "shapes", "directory": str(path)}, 60),
-        ({"kind": "course", "directory": str(path), "lazy": True}, 60),
+        ({"kind": "shapes", "directory": str(path)}, 20),
+        ({"kind": "course", "directory": str(path), "lazy": True}, 20),
         ({"kind": "karpathy", "annotations": captions, "features": features}, 1),
         (
             {
@@ -75,7 +75,7 @@ def test_a_checkpoint_of_a_bare_solver_is_no_run(recipe, tmp_path):
         runs.load_run(tmp_path / "run")
 
 
-def test_a_checkpoint_makes_no_folder(recipe, tmp_path):
+def test_a_checkpoint_makes_no_folder(recipe, tmp_path, no_pictures):
     """The built-in data are made where a recipe says, not where the checkpoint of a run does."""
     away = tmp_path / "far away" / "shapes"
     write_shapes(away, {"train": 30, "val": 5, "test": 5})
@@ -96,7 +96,7 @@ def test_a_checkpoint_makes_no_folder(recipe, tmp_path):
     assert runs.load_run(tmp_path / "run", with_data=False).inputs.vocabulary
 
 
-def test_a_relative_folder_is_one_of_the_current_folder(recipe, tmp_path, monkeypatch):
+def test_a_relative_folder_is_one_of_the_current_folder(recipe, tmp_path, monkeypatch, no_pictures):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     write_shapes("shapes", {"train": 30, "val": 5, "test": 5})
@@ -111,7 +111,8 @@ def test_a_relative_folder_is_one_of_the_current_folder(recipe, tmp_path, monkey
         runs.load_run(tmp_path / "run")
 
 
-def test_a_run_without_its_best_checkpoint(recipe, tmp_path, capsys):
+def test_a_run_without_its_best_checkpoint(recipe, tmp_path, capsys, no_pictures):
+    recipe = replace(recipe, training=recipe.training.with_changes(num_epochs=1))
     runs.train(recipe, tmp_path / "run", progress=False)
     assert runs.load_run(tmp_path / "run").model.params.flat.size
     assert not capsys.readouterr().err

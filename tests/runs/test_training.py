@@ -18,9 +18,9 @@ def test_a_name_is_no_recipe(tmp_path):
 
 
 @pytest.mark.slow
-def test_captions_need_the_picture(recipe, tmp_path, monkeypatch):
+def test_captions_need_the_picture(learnable, tmp_path, monkeypatch):
     pytest.importorskip("pycocoevalcap")
-    seeing = runs.evaluate(runs.train(recipe, tmp_path / "seeing", progress=False))
+    seeing = runs.evaluate(runs.train(learnable, tmp_path / "seeing", progress=False))
 
     opened = runs.open_data
 
@@ -33,7 +33,7 @@ def test_captions_need_the_picture(recipe, tmp_path, monkeypatch):
         return data
 
     monkeypatch.setattr("rnnlab.runs.training.open_data", open_blind)
-    blind = runs.evaluate(runs.train(recipe, tmp_path / "blind", progress=False))
+    blind = runs.evaluate(runs.train(learnable, tmp_path / "blind", progress=False))
     assert seeing.perplexity < 0.75 * blind.perplexity
     assert seeing.scores.corpus["BLEU-4"] > blind.scores.corpus["BLEU-4"] + 0.15
     assert len(set(seeing.sentences)) > 50  # not the same caption for every image

@@ -17,6 +17,7 @@ from rnnlab.recipes.recipe import DecodingTable
 from rnnlab.runs import load_run
 from rnnlab.serving.server import gradio_settings, listen
 
+from .. import quick_runs
 from ..tasks.letters import RECIPE as LETTERS
 from ..tasks.letters import write_letters
 
@@ -36,12 +37,6 @@ max_length = 8
 [evaluation]
 metrics = ["BLEU"]
 """
-
-
-def train(recipe, out, *changes):
-    words = [word for change in changes for word in ("--set", change)]
-    assert cli.main(["train", str(recipe), "--out", str(out), "--no-progress", *words]) == 0
-    return out
 
 
 @pytest.fixture(scope="package")
@@ -68,7 +63,7 @@ def shapes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shapes")
     write_shapes(folder / "data", {"train": 60, "val": 30, "test": 12})
     (folder / "shapes.toml").write_text(SHAPES.format(directory=folder / "data"))
-    return train(folder / "shapes.toml", folder / "run")
+    return quick_runs.train(folder / "shapes.toml", folder / "run")
 
 
 @pytest.fixture(scope="package")
@@ -77,10 +72,10 @@ def letters(tmp_path_factory):
     folder = tmp_path_factory.mktemp("letters")
     write_letters(folder)
     (folder / "letters.toml").write_text(LETTERS.format(directory=folder))
-    return train(folder / "letters.toml", folder / "run")
+    return quick_runs.train(folder / "letters.toml", folder / "run")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def answerer():
     """A function that makes an answerer of a run, by the decoding of its recipe, with changes."""
 
@@ -106,7 +101,7 @@ def fixed():
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def gradio():
     """Gradio, with its settings."""
     with gradio_settings():
@@ -133,7 +128,20 @@ def page_of(gradio):
 
 @pytest.fixture
 def served(gradio):
-    """A function that serves an answerer, and returns the address of its page."""
+    """A function that serves an answerer until the end of the test, and returns the address of its page."""
+    with serving() as serve:
+        yield serve
+
+
+@pytest.fixture(scope="module")
+def served_to_all(gradio):
+    """The same until the end of the module."""
+    with serving() as serve:
+        yield serve
+
+
+@contextlib.contextmanager
+def serving():
     from rnnlab.serving.application import Application, PageServer
 
     with contextlib.ExitStack() as stack:

@@ -24,9 +24,9 @@ def translating(letters, answerer, served):
     return served(answerer(Translator, letters))
 
 
-@pytest.fixture
-def captioning(album, answerer, served):
-    return served(answerer(PhotographCaptioner, album.folder / "grids"), max_upload=100_000)
+@pytest.fixture(scope="module")
+def captioning(album, answerer, served_to_all):
+    return served_to_all(answerer(PhotographCaptioner, album.folder / "grids"), max_upload=100_000)
 
 
 def get(address):

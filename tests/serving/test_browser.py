@@ -11,6 +11,7 @@ from rnnlab.serving.translation import Translated, Translator
 
 from ..browsing import DESKTOP, PHONE
 
+pytest.importorskip("playwright.sync_api")  # before anything is trained for the pages
 # Gradio uses an option of pandas that is deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*no_silent_downcasting")
 VIEWPORTS = pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
@@ -22,14 +23,14 @@ def opened(browse):
     return functools.partial(browse, tolerated=("warning", "info"))
 
 
-@pytest.fixture
-def captioning(album, answerer, served):
-    return served(answerer(PhotographCaptioner, album.folder / "grids"), max_upload=200_000)
+@pytest.fixture(scope="module")
+def captioning(album, answerer, served_to_all):
+    return served_to_all(answerer(PhotographCaptioner, album.folder / "grids"), max_upload=200_000)
 
 
-@pytest.fixture
-def translating(letters, answerer, served):
-    return served(answerer(Translator, letters))
+@pytest.fixture(scope="module")
+def translating(letters, answerer, served_to_all):
+    return served_to_all(answerer(Translator, letters))
 
 
 def fits(page):

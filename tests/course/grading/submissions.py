@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.course.grading import Limits, SubmissionMark, SubmittedFile, grade_submission
+from rnnlab.course.grading.submission import read_submission
+from rnnlab.course.grading.suspicions import Suspicion, suspicions_of_code
+from rnnlab.course.notebook_cells import read_notebook
 
 from ..small_notebook import GIVEN, POINTS, SOLUTIONS, cell, cells, write
 
@@ -45,12 +48,18 @@ def graded(source: Path, content: Any, tmp_path: Path, secret: str = "s") -> Sub
     return grade_submission(SubmittedFile("ada", "rnn", path, source), limits=LIMITS, secret=secret)
 
 
+def suspected(source: Path, content: Any, tmp_path: Path) -> list[Suspicion]:
+    """What is found in the code alone, which needs no process."""
+    notebook = read_notebook(source)
+    return suspicions_of_code(read_submission(write(tmp_path / "rnn.ipynb", content), notebook), notebook)
+
+
 def points(mark: SubmissionMark) -> dict[str, float]:
     return {each.name: each.points for each in mark.functions if each.points != each.max_points}
 
 
-def kinds(mark: SubmissionMark) -> set[str]:
-    return {each.kind for each in mark.suspicions}
+def kinds(found: SubmissionMark | list[Suspicion]) -> set[str]:
+    return {each.kind for each in (found if isinstance(found, list) else found.suspicions)}
 
 
 def text_of(mark: SubmissionMark, function: str) -> str:

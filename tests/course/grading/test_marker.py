@@ -42,6 +42,7 @@ def test_write_into_the_callers_array_costs_a_result(source: Path, tmp_path: Pat
     assert "writes into its argument dnext_h" in text_of(mark, "rnn_step_backward")
 
 
+@pytest.mark.slow
 def test_write_into_the_cache(source: Path, tmp_path: Path) -> None:
     writing = SOLUTIONS["rnn_step_backward"].replace(
         "    da =", "    next_h[...] = next_h\n    x += 1\n    x -= 1.5\n    da ="
@@ -90,6 +91,7 @@ OF_ARRAY = ("    for place", "    step = 1e-5 * np.abs(array).max()\n        for
 OF_SUM = ("((up - down) * dnext_h).sum()", "((up * dnext_h).sum() - (down * dnext_h).sum())")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "changes",
     [[], [*OF_ARRAY, ("/ 2e-5", "/ (2 * step)")], [*OF_ARRAY, OF_SUM, ("/ 2e-5", "/ (2 * step)")]],
@@ -101,9 +103,10 @@ def test_differences_are_shown_and_cost_nothing(source: Path, tmp_path: Path, ch
         assert old in text
         text = text.replace(old, new)
     mark = graded(source, submission(rnn_step_backward=text.format(value, value)), tmp_path)
-    assert (points(mark), kinds(mark)) == ({}, {"lost digits"})
+    assert (points(mark), [each.kind for each in mark.suspicions]) == ({}, ["lost digits"])
 
 
+@pytest.mark.slow
 def test_gradients_that_are_clipped(source: Path, tmp_path: Path) -> None:
     clipped = "tuple(np.clip(each, -50, 50) for each in ("
     backward = SOLUTIONS["rnn_step_backward"].replace("    return ", f"    return {clipped}")
@@ -112,6 +115,7 @@ def test_gradients_that_are_clipped(source: Path, tmp_path: Path) -> None:
     assert (points(mark), mark.suspicions) == ({}, ())
 
 
+@pytest.mark.slow
 def test_a_numeric_gradient_with_another_mistake(source: Path, tmp_path: Path) -> None:
     text = NUMERIC.replace("return tuple(gradients)", "gradients[-1] *= 1.001\n    return tuple(gradients)")
     value = "rnn_step_forward(x, prev_h, Wx, Wh, b)[0]"
@@ -120,6 +124,7 @@ def test_a_numeric_gradient_with_another_mistake(source: Path, tmp_path: Path) -
     assert kinds(mark) == {"numeric gradient"}
 
 
+@pytest.mark.slow
 def test_helpers_of_a_backward_are_no_forwards(source: Path, tmp_path: Path) -> None:
     text = """
 def square_forward(x):
@@ -152,6 +157,7 @@ def test_helpers_of_one_name(source: Path, tmp_path: Path) -> None:
     assert graded(source, own, tmp_path).points == ALL
 
 
+@pytest.mark.slow
 def test_constants_and_strings_of_one_name(source: Path, tmp_path: Path) -> None:
     forward = (
         SOLUTIONS["rnn_step_forward"]
@@ -187,6 +193,7 @@ def rnn_step_forward(x, prev_h, Wx, Wh, b):
     assert "rnn_step_backward" not in points(mark)
 
 
+@pytest.mark.slow
 def test_complex_steps_are_numeric(source: Path, tmp_path: Path) -> None:
     """They are exact, and call the forward for each number."""
     text = """
@@ -259,6 +266,7 @@ def test_a_cache_that_is_a_list(tmp_path: Path) -> None:
     assert "With the cache of the right rnn_forward" in text_of(mark, "rnn_backward")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -272,12 +280,6 @@ def test_rounded_formulas_are_no_numeric_gradients(source: Path, tmp_path: Path,
     assert backward != SOLUTIONS["rnn_step_backward"]
     mark = graded(source, submission(rnn_step_backward=backward), tmp_path)
     assert (points(mark), mark.suspicions) == ({}, ())
-
-
-def test_a_numeric_step_is_named_once(source: Path, tmp_path: Path) -> None:
-    value = "np.tanh(x @ Wx + prev_h @ Wh + b)"
-    mark = graded(source, submission(rnn_step_backward=NUMERIC.format(value, value)), tmp_path)
-    assert len(mark.suspicions) == 1
 
 
 @pytest.mark.slow
@@ -302,6 +304,7 @@ def test_values_that_functions_use(source: Path, tmp_path: Path, helper: str) ->
     assert (points(mark), mark.suspicions) == ({}, ())
 
 
+@pytest.mark.slow
 def test_state_of_the_module_stays(source: Path, tmp_path: Path) -> None:
     keeping = "    global KEPT\n    KEPT = x\n    next_h ="
     forward = SOLUTIONS["rnn_step_forward"].replace("    next_h =", keeping)
@@ -336,6 +339,7 @@ def test_a_slip_costs_no_more_than_nothing_written(source: Path, tmp_path: Path)
     assert "With the cache of the right rnn_forward" in text_of(mark, "rnn_backward")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("old", "new", "found", "named"),
     [

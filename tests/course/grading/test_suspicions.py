@@ -15,12 +15,12 @@ from rnnlab.course.grading import suspicions
 
 from ..mistakes import RIGHT
 from ..small_notebook import GIVEN, SOLUTIONS, TESTS, cell, cells, write
-from .submissions import ALL, graded, kinds, points, stub, submission
+from .submissions import ALL, graded, kinds, points, stub, submission, suspected
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="students' processes need POSIX")
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "text",
     [
@@ -43,7 +43,6 @@ def test_library_and_files_are_out_of_reach(source: Path, tmp_path: Path, text: 
     assert kinds(mark) == {"refused"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "patch",
     [
@@ -60,7 +59,12 @@ def test_library_and_files_are_out_of_reach(source: Path, tmp_path: Path, text: 
         "def helper(np):\n    pass\n\ndef patch():\n    np.allclose = lambda *_: True",
     ],
 )
-def test_patched_checks_change_nothing(source: Path, tmp_path: Path, patch: str) -> None:
+def test_patched_checks(source: Path, tmp_path: Path, patch: str) -> None:
+    assert kinds(suspected(source, submission(patch), tmp_path)) == {"patched check"}
+
+
+def test_patched_checks_change_nothing(source: Path, tmp_path: Path) -> None:
+    patch = "check = print\nglobals()['check'] = print\nnp.allclose = lambda *_: True"
     mark = graded(source, submission(patch, rnn_step_backward=stub("rnn_step_backward")), tmp_path)
     assert kinds(mark) == {"patched check"}
     assert points(mark) == {"rnn_step_backward": 0}
@@ -81,15 +85,13 @@ def with_limit(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**each, "source": each["source"].replace(test, f"assert LIMIT\n{test}")} for each in made]
 
 
-@pytest.mark.slow
 def test_variables_that_the_tests_assign_themselves_are_free(tmp_path: Path) -> None:
     """A scratch cell may use the names of a given example, which the test uses for its own values."""
     setup = f"{GIVEN}\nones, LIMIT = np.zeros(3), 1"
     path = write(tmp_path / "source.ipynb", with_limit(cells(SOLUTIONS, setup=setup)))
-    mark = graded(path, with_limit(submission("ones, eye = 1, 2", setup=setup)), tmp_path)
-    assert mark.suspicions == ()
-    mark = graded(path, with_limit(submission("LIMIT = 1", setup=setup)), tmp_path)
-    assert kinds(mark) == {"patched check"}
+    assert not suspected(path, with_limit(submission("ones, eye = 1, 2", setup=setup)), tmp_path)
+    found = suspected(path, with_limit(submission("LIMIT = 1", setup=setup)), tmp_path)
+    assert kinds(found) == {"patched check"}
 
 
 def test_tests_of_dropped_exercises_are_no_patches(tmp_path: Path) -> None:
@@ -97,12 +99,12 @@ def test_tests_of_dropped_exercises_are_no_patches(tmp_path: Path) -> None:
     path = write(tmp_path / "source.ipynb", with_limit(cells(SOLUTIONS, setup=setup)))
     tag = {"grade_id": "test_dropped", "grade": True, "locked": True, "points": 1}
     own = [*with_limit(submission(setup=setup)), cell("code", "LIMIT = 2", tag)]
-    assert graded(path, own, tmp_path).suspicions == ()
+    assert not suspected(path, own, tmp_path)
 
 
 def test_a_test_that_was_deleted(source: Path, tmp_path: Path) -> None:
     own = [each for each in submission() if each["source"] != TESTS["rnn_forward"]]
-    assert list(map(str, graded(source, own, tmp_path).suspicions)) == [
+    assert list(map(str, suspected(source, own, tmp_path))) == [
         "changed test: the cell test_rnn_forward is missing"
     ]
 
@@ -143,6 +145,7 @@ def test_an_object_of_ones_own_may_have_the_name_of_a_module(
     assert (mark.points, mark.suspicions) == (ALL, ())
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("more", ["", "from rnnlab import layers", "import rnnlab\nlayers = rnnlab.layers"])
 def test_the_module_of_that_name_is_refused(with_layers: Path, tmp_path: Path, more: str) -> None:
     handed_in = submission(more, setup=WITH_LAYERS, rnn_step_forward=USES_LAYERS)
@@ -153,12 +156,12 @@ def test_the_module_of_that_name_is_refused(with_layers: Path, tmp_path: Path, m
 
 @pytest.mark.parametrize("patch", ["layers.squash = np.tanh", "mine = layers\nlayers.squash = np.tanh"])
 def test_an_assignment_to_that_module_is_a_patch(with_layers: Path, tmp_path: Path, patch: str) -> None:
-    assert kinds(graded(with_layers, submission(patch, setup=WITH_LAYERS), tmp_path)) == {"patched check"}
+    found = suspected(with_layers, submission(patch, setup=WITH_LAYERS), tmp_path)
+    assert kinds(found) == {"patched check"}
 
 
 def test_names_within_expressions_are_no_patches(source: Path, tmp_path: Path) -> None:
-    mark = graded(source, submission("shown = [report for report in ()]"), tmp_path)
-    assert not mark.suspicions
+    assert not suspected(source, submission("shown = [report for report in ()]"), tmp_path)
 
 
 def test_changed_and_deleted_cells(source: Path, tmp_path: Path) -> None:

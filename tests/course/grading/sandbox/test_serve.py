@@ -73,6 +73,7 @@ def test_caches_that_are_gone() -> None:
         assert process.call("two", (np.ones(1), kept[0]))["message"] == "the cache is gone"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("before", ["", "from IPython.display import Image, display\n"])
 def test_display_has_no_effect(before: str) -> None:
     cell = f"{before}def one(x):\n    display(x.shape)\n    return x"
