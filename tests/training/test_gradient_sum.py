@@ -70,7 +70,7 @@ def test_what_a_model_calls_complete_is_complete(make):
 @pytest.mark.parametrize("make", MODELS)
 def test_the_sum_in_pieces_is_the_sum(make, monkeypatch):
     def steps(communicator):
-        solver = trained(make, communicator, num_epochs=1, accumulate=2)
+        solver = trained(make, communicator, num_epochs=1, batch_size=18, accumulate=2)
         return solver, communicator.calls
 
     whole = on_ranks(3, steps)

@@ -5,7 +5,9 @@ import pytest
 
 from rnnlab.training import Callback, Solver, load_checkpoint
 
-from ..trainings import Captions, captioner
+from ..conftest import LinearData, LinearModel
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
 class Sum(Callback):
@@ -36,8 +38,8 @@ class Silent(Callback):
 
 
 def solver_of(callbacks, run_dir):
-    options = {"num_epochs": 3, "batch_size": 6, "verbose": False, "run_dir": run_dir}
-    return Solver(captioner(attention="additive"), Captions(), callbacks=callbacks, **options)
+    options = {"num_epochs": 3, "batch_size": 13, "verbose": False, "run_dir": run_dir}
+    return Solver(LinearModel(), LinearData(), callbacks=callbacks, **options)
 
 
 @pytest.mark.parametrize("iterations", [1, 4, 6])
@@ -50,9 +52,7 @@ def test_a_resumed_callback_goes_on(iterations, tmp_path):
     broken[2].total = 100.0
     solver_of(broken, tmp_path / "broken").train()
     resumed = [Sum(), Silent(), Sum()]
-    solver = Solver.resume(
-        tmp_path / "broken", captioner(attention="additive"), Captions(), callbacks=resumed
-    )
+    solver = Solver.resume(tmp_path / "broken", LinearModel(), LinearData(), callbacks=resumed)
     assert resumed[0].seen == list(range(1, iterations + 1))
     solver.train()
     for one, other in zip((resumed[0], resumed[2]), (whole[0], whole[2]), strict=True):
@@ -65,7 +65,7 @@ def test_a_resumed_callback_goes_on(iterations, tmp_path):
 def test_a_run_resumes_with_other_callbacks(tmp_path):
     solver_of([Sum(3)], tmp_path).train()
     for callbacks in ([], [Silent()], [Silent(), Sum(2), Sum()]):
-        Solver.resume(tmp_path, captioner(attention="additive"), Captions(), callbacks=callbacks)
+        Solver.resume(tmp_path, LinearModel(), LinearData(), callbacks=callbacks)
     assert callbacks[1].seen == [1, 2, 3]
     assert callbacks[2].seen == []
 
@@ -86,7 +86,7 @@ def test_a_state_that_does_not_fit(tmp_path):
 
     Renamed.__qualname__, Renamed.__module__ = Sum.__qualname__, Sum.__module__
     with pytest.raises(ValueError, match="solver: found KeyError"):
-        Solver.resume(tmp_path, captioner(attention="additive"), Captions(), callbacks=[Renamed()])
+        Solver.resume(tmp_path, LinearModel(), LinearData(), callbacks=[Renamed()])
 
 
 class Duck:
