@@ -56,6 +56,7 @@ def single(case):
 
 
 # the others hold parameters of their own, in double precision
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith(("attention_keys", "attention_step"))])
 def test_in_single_precision(name, ops):
     case = case_called(name)
@@ -64,6 +65,7 @@ def test_in_single_precision(name, ops):
         np.testing.assert_allclose(a, e, rtol=1e-3, atol=2e-5)
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith(("attention_keys", "attention_step"))])
 def test_in_single_precision_with_products_in_bfloat16(name, ops):
     case = case_called(name)

@@ -34,7 +34,7 @@ def assert_all_close(actual, expected):
 
 
 @given(ragged_batches())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_any_batch_is_the_equations(batch):
     cell, inputs, lengths, *_ = batch
     *outs, _ = cell.forward(**inputs, lengths=lengths, return_state=True)
@@ -42,7 +42,7 @@ def test_any_batch_is_the_equations(batch):
 
 
 @given(ragged_batches())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_gradients_along_a_random_direction(batch):
     cell, inputs, lengths, douts, rng = batch
     flat = np.concatenate([array.ravel() for array in inputs.values()])
@@ -64,7 +64,7 @@ def test_gradients_along_a_random_direction(batch):
 
 
 @given(ragged_batches(), st.integers(1, 3))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_more_padding_changes_nothing(batch, extra):
     cell, inputs, lengths, douts, _ = batch
     N, T, _ = inputs["x"].shape
@@ -83,7 +83,7 @@ def test_more_padding_changes_nothing(batch, extra):
 
 
 @given(ragged_batches())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_the_order_of_a_batch_does_not_matter(batch):
     cell, inputs, lengths, douts, rng = batch
     outs, grads = run(cell, inputs, lengths, douts)
@@ -101,7 +101,7 @@ def test_the_order_of_a_batch_does_not_matter(batch):
 
 
 @given(ragged_batches())
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_a_batch_is_its_sequences_one_at_a_time(batch):
     """Each cut to its own length; the gradients of the weights add up."""
     cell, inputs, lengths, douts, _ = batch

@@ -25,7 +25,7 @@ def wrong_by(factor, place):
     return wrong
 
 
-every_way = pytest.mark.parametrize("directions", [None, 4])
+every_way = pytest.mark.parametrize("directions", [None, 1])
 
 
 def inputs(rng):

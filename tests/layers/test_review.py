@@ -78,7 +78,7 @@ def test_gradients(structure, mask, rng):
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 3), (2, 0), (0, 2), (3, 4)], ids=str)
 def test_gradients_of_each_array(structure, sizes, rng):
     arrays = inputs(rng, structure, *sizes)  # some gradients are as small as 1e-5
-    assert_gradients(forward_of(**structure), backward, arrays, rng, tolerance=1e-5, directions=4)
+    assert_gradients(forward_of(**structure), backward, arrays, rng, tolerance=1e-5, directions=1)
 
 
 def test_gradients_under_dropout(rng):
@@ -86,7 +86,7 @@ def test_gradients_under_dropout(rng):
         return forward_of(dropout=0.4, rng=np.random.default_rng(3), **DEEP)(**arrays)
 
     arrays = inputs(rng, DEEP)
-    assert_gradients(forward, backward, arrays, rng, tolerance=1e-6, directions=4)
+    assert_gradients(forward, backward, arrays, rng, tolerance=1e-6, directions=1)
     assert (forward(**arrays)[0] == 0).any()
 
 
@@ -261,7 +261,7 @@ def test_wrong_arguments_are_named(rng):
 
 
 @given(st.integers(1, 3), st.integers(1, 3), st.booleans(), st.booleans(), st.data())
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_any_batch_is_the_equations(blocks, steps, inter, intra, data):
     n, m = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 5))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))

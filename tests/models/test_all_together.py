@@ -47,6 +47,7 @@ def assert_gradient(model, given, rng, seed=3):
     )  # the slope along it may be small
 
 
+@pytest.mark.one_in(2)
 @every_combination
 @pytest.mark.parametrize("attention", [None, "additive", "with a global vector"])
 def test_captions(cell, dropped, attention, rng):
@@ -60,6 +61,7 @@ def test_captions(cell, dropped, attention, rng):
     assert_gradient(Sampling(build(**options), 0.5), batch(rng, **options), rng)
 
 
+@pytest.mark.one_in(2)
 @every_combination
 @pytest.mark.parametrize("attention", [None, "additive"])
 def test_translations(cell, dropped, attention, rng):
@@ -85,6 +87,7 @@ def test_translations(cell, dropped, attention, rng):
     assert_gradient(Sampling(perturbed(model), 0.5), pairs(), rng)
 
 
+@pytest.mark.one_in(2)
 @every_combination
 @pytest.mark.parametrize("readout", ["last", "mean"])
 def test_classes(cell, dropped, readout, rng):

@@ -59,6 +59,7 @@ def test_loss_of_the_course(cell_type, sizes, T, features, expected):
 # ---------------------------------------------------------------- loss and likelihood
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_nll_is_the_loss_summed(options, rng):
     given = batch(rng, **options)
@@ -83,6 +84,7 @@ def test_label_smoothing_is_of_the_loss_alone(rng):
     assert plain.loss(features, captions)[0] == loss == pytest.approx(total / tokens)
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_padding_changes_nothing(options, rng):
     model = build(**options)
@@ -94,6 +96,7 @@ def test_padding_changes_nothing(options, rng):
     assert model.nll(features, longer) == model.nll(features, captions)
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_the_order_of_a_batch_does_not_matter(options, rng):
     model = build(**options)
@@ -107,7 +110,7 @@ def test_the_order_of_a_batch_does_not_matter(options, rng):
     np.testing.assert_allclose(permuted_grads.flat, grads.flat, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(8)
 @every_architecture
 @pytest.mark.parametrize("average", ["batch", "token"])
 @pytest.mark.parametrize("N", [0, 1, 3])
@@ -121,6 +124,7 @@ def test_nothing_but_padding(options, average, N, rng):
     assert model.nll(*given) == (0, 0)
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_float32_is_close_to_float64(options, rng):
     given = batch(rng, **options)
@@ -153,6 +157,7 @@ def test_features_and_captions_may_be_lists(rng):
 # ---------------------------------------------------------------- gradients' memory
 
 
+@pytest.mark.one_in(2)
 @every_architecture
 def test_gradients_in_a_buffer_equal_fresh_ones(options, rng):
     model = build(**options)
@@ -201,6 +206,7 @@ def test_feature_dropout_is_dropout_of_the_features(rng):
 # ---------------------------------------------------------------- construction
 
 
+@pytest.mark.one_in(2)
 @every_architecture
 def test_a_config_makes_the_same_model(options):
     model = build(**options, **DROPOUT, loss_average="token", dtype=np.float32)

@@ -28,7 +28,7 @@ def searches(model, source, **options):
     return [(row % N, hypothesis) for row, hypotheses in enumerate(found) for hypothesis in hypotheses]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @every_architecture
 def test_hypotheses_are_as_probable_as_the_model_says(options, rng):
     model, source = build(**options), features(rng, **options)
@@ -41,6 +41,7 @@ def test_hypotheses_are_as_probable_as_the_model_says(options, rng):
         assert hypothesis.log_prob == pytest.approx(-total)
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_one_beam_is_greedy(options, rng):
     model, source = build(**options), features(rng, **options)
@@ -50,7 +51,7 @@ def test_one_beam_is_greedy(options, rng):
     assert [row[0].tokens for row in beams] == [row[0].tokens for row in greedy]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @every_architecture
 def test_an_image_does_not_see_the_others(options, rng):
     model, source = build(**options), features(rng, **options)
@@ -62,6 +63,7 @@ def test_an_image_does_not_see_the_others(options, rng):
             np.testing.assert_allclose([h.score for h in alone], [h.score for h in together[n]])
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_rows_of_a_state_can_be_selected(options, rng):
     """What beam search does with a state: reorder, repeat and drop rows."""
@@ -128,6 +130,7 @@ def test_features_that_do_not_fit():
         build().sample(np.ones((2, D + 1)))
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_alignments_are_those_of_the_search(options, rng):
     """Teacher forcing with what a search found looks where the search looked."""

@@ -139,7 +139,7 @@ def ragged_batches(draw, models=tuple(OPTIONS)):
 
 
 @given(ragged_batches())
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_gradients_along_a_random_direction(drawn):
     model, x, labels, lengths, rng = drawn
     _, grads = model.loss(x, labels, lengths)
@@ -148,7 +148,7 @@ def test_gradients_along_a_random_direction(drawn):
 
 
 @given(ragged_batches(), st.integers(1, 3))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_padding_and_order_change_nothing(drawn, extra):
     model, x, labels, lengths, rng = drawn
     loss, grads = model.loss(x, labels, lengths)
@@ -160,7 +160,7 @@ def test_padding_and_order_change_nothing(drawn, extra):
 
 
 @given(ragged_batches())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_a_batch_is_its_sequences_one_at_a_time(drawn):
     model, x, labels, lengths, _ = drawn
     loss, grads = model.loss(x, labels, lengths)
@@ -178,7 +178,7 @@ WITHOUT_OTHER_TERMS = [each for each in OPTIONS if not {"label_smoothing", "reco
 
 
 @given(ragged_batches(WITHOUT_OTHER_TERMS))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_likelihood_scores_and_predictions_agree(drawn):
     model, x, labels, lengths, _ = drawn
     scores = model.scores(x, lengths)
@@ -191,7 +191,7 @@ def test_likelihood_scores_and_predictions_agree(drawn):
 
 
 @given(ragged_batches())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_the_last_hidden_states_give_the_scores(drawn):
     model, x, _, lengths, _ = drawn
     hidden, ends = model.hidden_states(x, lengths), np.asarray(lengths)
@@ -219,6 +219,7 @@ def test_two_directions_are_two_models(rng):
     np.testing.assert_array_equal(alone.hidden_states(x, LENGTHS), hidden[:, :, :H])
 
 
+@pytest.mark.one_in(3)
 @every_model
 def test_the_mean_of_one_state_is_the_last(options, rng):
     x, _ = batch(rng)
@@ -230,6 +231,7 @@ def test_the_mean_of_one_state_is_the_last(options, rng):
 # ---------------------------------------------------------------- PyTorch
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("readout", READOUTS)
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("both", [False, True], ids=["forward", "both directions"])

@@ -44,6 +44,7 @@ def test_weights_of_one_change_nothing(make, rng):
     np.testing.assert_allclose(weighted_grads.flat, grads.flat, rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.one_in(4)
 @every_architecture
 def test_gradients(options, rng):
     model, source, target = captioner(rng, **options, **DROPOUT)
@@ -100,6 +101,7 @@ def test_on_a_device(make, device, rng):
     np.testing.assert_allclose(flat, grads.flat, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_lengths_score_every_token(options, rng):
     """Also <NULL>, <START>, and tokens after <END>, as the step functions do."""
@@ -143,6 +145,7 @@ def assert_same(model, flat, grouped, **options):
 REVIEWED = {"attention": "additive", "reviewer": {"blocks": 2, "steps": 3}}
 
 
+@pytest.mark.one_in(4)
 @every_architecture
 def test_sentences_of_an_image_share_its_encoding(options, rng):
     model, flat, grouped = several(rng, captioner, **options)

@@ -12,6 +12,7 @@ from .toys import DROPOUT, END, NULL, START, batch, build, every_architecture, r
 LAST = [5, 2, 4, 2]  # steps of the toys' captions up to the last target
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_last_states_predict_the_last_token(options, rng):
     """The same states as by the step functions of decoding, and without dropout."""
@@ -59,6 +60,7 @@ def test_every_sentence_needs_a_token(rng):
         build_seq2seq().last_states(pairs()[0], pairs()[1][:2])
 
 
+@pytest.mark.one_in(3)
 @every_architecture
 def test_steps_have_the_probabilities_of_the_loss(options, rng):
     """The log-probabilities of ``advance`` along a caption sum up to its likelihood."""

@@ -20,6 +20,7 @@ def losses(model, batch):
     return float(loss), ops_for(grads.flat).asnumpy(grads.flat), model.nll(*batch)
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_as_on_the_cpu(name, device):
     model, batch = case_called(name)

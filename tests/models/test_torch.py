@@ -13,7 +13,7 @@ ARNET = RECONSTRUCTING[: len(PLAIN)]
 DETACHED = [options | {"detach_target": True} for options in ARNET]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("options", ARCHITECTURES + PENALISED + ARNET + DETACHED, ids=name_of)
 @pytest.mark.parametrize("dropout", [{}, DROPOUT], ids=["plain", "dropout"])
 def test_loss_and_gradients(options, dropout, rng):

@@ -55,7 +55,7 @@ def test_step_is_the_equations(cell, rng):
 @every_cell
 @pytest.mark.parametrize("N", [0, 1, 7])
 def test_step_gradients(cell, N, rng):
-    assert_gradients(cell.step_forward, cell.step_backward, cell.step_inputs(rng, N), rng)
+    assert_gradients(cell.step_forward, cell.step_backward, cell.step_inputs(rng, N, D=3, H=2), rng)
 
 
 @every_cell
@@ -95,7 +95,7 @@ def test_sequence_gradients(cell, lengths, rng):
     assert_gradients(
         lambda **inputs: cell.forward(**inputs, lengths=lengths, return_state=True),
         cell.backward_all,
-        cell.inputs(rng),
+        cell.inputs(rng, D=5, H=2),
         rng,
     )
 
@@ -105,7 +105,7 @@ def test_sequence_gradients(cell, lengths, rng):
 @every_shape
 def test_edge_shapes(cell, N, T, lengths, rng):
     """No step, no sequence, one of each: the same equations and gradients."""
-    inputs = cell.inputs(rng, N, T)
+    inputs = cell.inputs(rng, N, T, D=5, H=2)
     lengths = None if lengths is None else np.array(lengths, dtype=int)
 
     def forward(**inputs):

@@ -41,7 +41,7 @@ def numbered(N, T):
 
 
 @given(batches())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_packed_rows_are_the_real_ones_step_by_step(batch):
     N, T, lengths = batch
     x = numbered(N, T)
@@ -51,7 +51,7 @@ def test_packed_rows_are_the_real_ones_step_by_step(batch):
 
 
 @given(batches())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_packing_round_trip(batch):
     N, T, lengths = batch
     x = numbered(N, T)
@@ -64,7 +64,7 @@ def test_packing_round_trip(batch):
 
 
 @given(batches())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_states_are_counters_of_the_steps_done(batch):
     """Run a recurrence h_t = h_{t-1} + 1 from h_0 = 100 n through the plan's slices."""
     N, T, lengths = batch
@@ -99,7 +99,7 @@ def test_chunks_are_as_large_as_they_should_be(chunk_rows, batch):
 
 
 @given(batches())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_gradients_past_the_end_arrive_at_the_last_step(batch):
     N, T, lengths = batch
     packing = plan(*batch)

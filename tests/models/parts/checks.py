@@ -14,7 +14,7 @@ from rnnlab.parameters import Parameters
 
 from ...layers.reference import assert_gradients
 
-N, T, D, W, H, P, V = 3, 4, 5, 3, 4, 2, 6
+N, T, D, W, H, P, V = 3, 4, 6, 7, 5, 2, 8
 LENGTHS = np.array([4, 2, 0])
 
 

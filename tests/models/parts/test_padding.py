@@ -20,6 +20,7 @@ def padded_loss(model, batch, part_of=None, grads=None, rng=None):
     return float(model.padded_loss(padded, rng=rng, grads=grads)), ops.asnumpy(grads.flat)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_loss_and_gradients(name):
     model, batch = case_called(name)
@@ -29,6 +30,7 @@ def test_loss_and_gradients(name):
     np.testing.assert_allclose(padded, grads.flat, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_on_a_device(name, device):
     model, batch = case_called(name)
@@ -38,6 +40,7 @@ def test_on_a_device(name, device):
     np.testing.assert_allclose(padded, grads.flat, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_in_a_graph(name, device):
     model, batch = case_called(name)

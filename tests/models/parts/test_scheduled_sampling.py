@@ -62,6 +62,7 @@ every_model = pytest.mark.parametrize(
 # ------------------------------------------------------------------ gradients
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("options", ARCHITECTURES + PENALISED, ids=name_of)
 def test_along_a_random_direction(options, rng):
     model = build(**options, **DROPOUT)
