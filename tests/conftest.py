@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import importlib.util
 import os
@@ -35,6 +36,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("oracle", "random configurations against PyTorch, with -m oracle")
     group.addoption("--oracle-count", type=int, default=1000, help="number of new configurations")
     group.addoption("--oracle-seed", type=int, help="of the one configuration to repeat")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """The garbage collector does not search the many objects of the tests, while they are made or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture

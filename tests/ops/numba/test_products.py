@@ -80,9 +80,7 @@ def assert_close(actual, expected):
     tolerance = TOLERANCE[expected.dtype.type]
     assert actual.dtype == expected.dtype
     assert actual.shape == expected.shape
-    if not (
-        abs(actual - expected) <= tolerance * (1 + abs(expected))
-    ).all():  # faster than the next line
+    if not (abs(actual - expected) <= tolerance * (1 + abs(expected))).all():  # faster than the next line
         np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
