@@ -1,6 +1,5 @@
 """The command for the papers' tables, the tables that it has, and the results that are stored for them."""
 
-import functools
 import os
 import subprocess
 import sys
@@ -29,10 +28,14 @@ OF_SECOND_STAGES = {
 }
 
 
-@functools.cache
+RECIPES = {}  # those that a test has read, which others look at too
+
+
 def recipe_of(name, changes):
-    """The recipe of a training, which several tests look at."""
-    return load_recipe(name, changes)
+    key = name, *changes
+    if key not in RECIPES:
+        RECIPES[key] = load_recipe(name, changes)
+    return RECIPES[key]
 
 
 @pytest.fixture
