@@ -9,6 +9,8 @@ from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.training import Callback, NonFiniteError, Solver, register_update_rule, step_graphs
 from rnnlab.training.optim import UPDATE_RULES, Adam
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 RULES = ["adam", "sgd", "momentum", "adagrad", "rmsprop", "adadelta", "adamw"]
 WORDS = {"<NULL>": 0, "<START>": 1, "<END>": 2} | {f"w{k}": k for k in range(3, 12)}
 NOISE = {"zoneout_h": 0.2, "zoneout_c": 0.1, "recurrent_dropout": 0.2, "weight_dropout": 0.1}
