@@ -85,6 +85,7 @@ def reference_of(**options):
     return solver
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("call", [5, 8, 9, 15, 20, 28])
 def test_after_a_kill_anywhere(make_model, make_data, data, tmp_path, reference, call):
     with pytest.raises(Killed):

@@ -623,6 +623,7 @@ def test_what_ended_the_last_training_is_forgotten(make_model, data):
 
 
 @pytest.mark.usefixtures("no_pictures")
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("iteration", [1, 9, 14, 20])
 def test_ctrl_c_ends_after_the_iteration_and_training_can_go_on(
     make_model, data, tmp_path, iteration, capsys
