@@ -7,6 +7,8 @@ from rnnlab.data import ArrayData
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.training import Solver
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 WORDS = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
 
 

@@ -14,7 +14,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @given(seeds, st.integers(1, 3), st.integers(1, 4), st.sampled_from([0.0, 0.7, 1.0]))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_one_beam_is_greedy(seed, words, max_length, length_penalty):
     model = TableModel.random(np.random.default_rng(seed), words=words)
     options = {"max_length": max_length, "forbid": (START,)}
@@ -36,7 +36,7 @@ def test_one_beam_is_greedy(seed, words, max_length, length_penalty):
     st.integers(0, 1),
     st.integers(0, 2),
 )
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_a_wide_beam_finds_what_enumeration_finds(
     seed, words, max_length, ranking, n_best, min_length, no_repeat_ngram
 ):
@@ -63,7 +63,7 @@ def test_a_wide_beam_finds_what_enumeration_finds(
 
 
 @given(seeds, st.integers(1, 4), st.integers(1, 5), st.sampled_from([0.0, 1.0]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_any_beam(seed, words, beam_size, length_penalty):
     """Sorted, without duplicates, short enough, and each with the model's own log-probability."""
     model = TableModel.random(np.random.default_rng(seed), words=words)
@@ -180,7 +180,7 @@ def test_unfinished_sentences_follow_the_finished_ones(rng):
 
 
 @given(seeds, st.integers(1, 4), st.integers(1, 3), st.sampled_from([0.0, 1.0]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_all_that_is_in_the_beam_ends_at_the_maximum_length(seed, words, max_length, length_penalty):
     """A beam as wide as there are partial sentences finds all sentences that end, and nothing else."""
     model = TableModel.random(np.random.default_rng(seed), words=words)
@@ -260,7 +260,7 @@ def test_forbidding_leaves_the_models_arrays_alone(rng):
 
 
 @given(seeds, st.integers(1, 4))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_of_equals_the_first_is_taken(seed, beam_size):
     """Many words of few different probabilities: one beam is greedy still, a wider one sorts."""
     rng = np.random.default_rng(seed)
@@ -284,7 +284,7 @@ def test_no_source(rng):
 
 
 @given(seeds, st.sampled_from([2, 3]))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_groups_that_care_little_are_one_beam_each(seed, num_groups):
     """Without diversity all groups find what one of them finds alone."""
     model = TableModel.random(np.random.default_rng(seed), words=4)
@@ -298,7 +298,7 @@ def test_groups_that_care_little_are_one_beam_each(seed, num_groups):
 
 
 @given(seeds, st.sampled_from([2, 4]))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_groups_start_with_different_words(seed, num_groups):
     model = TableModel.random(np.random.default_rng(seed), words=5)
     found = beam_search(
@@ -364,7 +364,7 @@ def diverse(model, source, num_groups, diversity, max_length):
 
 
 @given(seeds, st.sampled_from([0.3, 1.0]))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_groups_of_one_are_greedy_with_a_penalty(seed, diversity):
     model = TableModel.random(np.random.default_rng(seed), words=4)
     options = {"beam_size": 3, "num_groups": 3, "n_best": 3, "max_length": 4, "forbid": (START,)}
@@ -387,7 +387,7 @@ def test_groups_end_at_the_maximum_length():
 
 
 @given(seeds, st.integers(1, 2), st.sampled_from([0.0, 1.0]))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_alignments_belong_to_the_words(seed, num_groups, length_penalty):
     model = AttendingModel.random(np.random.default_rng(seed), words=3)
     options = {"beam_size": 4, "n_best": 4, "max_length": 4, "length_penalty": length_penalty}

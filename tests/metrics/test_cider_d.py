@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnlab.metrics import CiderD
@@ -38,6 +38,7 @@ image = st.tuples(st.lists(st.lists(st.integers(0, 3), max_size=9), min_size=1, 
 
 
 @given(st.lists(image, min_size=1, max_size=6))
+@settings(max_examples=50)
 def test_the_same_as_the_library(images):
     """With words that no reference has, repeated words, empty sentences, and images of one reference."""
     references, candidates = zip(*images, strict=True)

@@ -1,9 +1,12 @@
 """Recipes of several stages: what each starts from and trains, and runs that are interrupted and resumed."""
 
+import io
 import json
 import re
+import shutil
 import signal
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +37,10 @@ STAGES = [
 
 @pytest.fixture
 def tables(shapes):
+    return tables_of(shapes)
+
+
+def tables_of(shapes):
     return {
         "data": {"kind": "shapes", "directory": str(shapes), "features": "local"},
         "model": {"hidden_dim": 12, "wordvec_dim": 8, "attention": "additive", "output_dropout": 0.2},
@@ -44,22 +51,32 @@ def tables(shapes):
     }
 
 
+@pytest.fixture(scope="module")
+def unbroken(shapes, tmp_path_factory):
+    """A run that tests share and do not change, and the lines that it printed."""
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed):
+        patch.setattr("rnnlab.training.run_directory.RunDirectory.plot", lambda *args, **options: None)
+        run = train(tables_of(shapes), tmp_path_factory.mktemp("unbroken") / "run")
+    return run, printed.getvalue().splitlines()
+
+
 # ------------------------------------------------------------------ what a stage is
 
 
-def test_each_starts_from_the_best_of_the_one_before(tables, tmp_path, capsys):
-    run = train(tables, tmp_path / "run")
-    printed = capsys.readouterr().out.splitlines()
+def test_each_starts_from_the_best_of_the_one_before(unbroken):
+    run, printed = unbroken
+    path = run.directory
     names = list(run.model.params)
     weights = ", ".join(name for name in names if name.startswith("W"))
     assert printed[0].startswith(f"Stage 1 of 2: {weights.count(',') + 1} of {len(names)} parameters train: ")
     assert printed[0].endswith(f": {weights}.")
     three = f"3 of {len(names)} parameters train: W_embed, Wx, b_vocab; doubly_stochastic = 0.3."
     at = printed.index(f"Stage 2 of 2: {three}")
-    best = tmp_path / "run/stage1/best.h5"
+    best = path / "stage1/best.h5"
     assert printed[at + 1] == f"Warm start from {best}: {len(names)} parameters loaded."
     fresh = runs.new_model(run.recipe, run.data)
-    first, last = (load_checkpoint(tmp_path / "run" / name) for name in ("stage1/best.h5", "last.h5"))
+    first, last = (load_checkpoint(path / name) for name in ("stage1/best.h5", "last.h5"))
     for name in names:
         trained = name.startswith("W")
         assert (first.parameters[name].tobytes() != fresh.params[name].tobytes()) == trained, name
@@ -71,14 +88,14 @@ def test_each_starts_from_the_best_of_the_one_before(tables, tmp_path, capsys):
     assert (len(last.losses), last.solver["options"]["seed"]) == (6, 4)
 
 
-def test_stages_are_recipes_that_start_from_one_another(tables, tmp_path):
-    train(tables, tmp_path / "run")
+def test_stages_are_recipes_that_start_from_one_another(tables, tmp_path, unbroken):
+    path = unbroken[0].directory
     alone = {key: table for key, table in tables.items() if key != "stage"}
     train(alone | {"stage": STAGES[:1]}, tmp_path / "first")
     training = tables["training"] | {"warm_start": str(tmp_path / "first")}
     train(alone | {"training": training, "stage": STAGES[1:]}, tmp_path / "second")
-    assert contents(tmp_path / "run/stage1/last.h5") == contents(tmp_path / "first/last.h5")
-    assert contents(tmp_path / "run/last.h5") == contents(tmp_path / "second/last.h5")
+    assert contents(path / "stage1/last.h5") == contents(tmp_path / "first/last.h5")
+    assert contents(path / "last.h5") == contents(tmp_path / "second/last.h5")
 
 
 def test_a_weight_of_a_stage_is_the_model_s(tables, tmp_path):
@@ -120,13 +137,13 @@ def test_a_loss_that_ends_with_the_first_stage_leaves_its_part(tables, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_run_of_stages_is_used_as_any_other(tables, tmp_path, capsys):
-    train(tables, tmp_path / "run")
-    for directory in ("run", "run/stage1"):
-        assert cli.main(["caption", str(tmp_path / directory), "val"]) == 0
+def test_a_run_of_stages_is_used_as_any_other(unbroken, capsys):
+    path = unbroken[0].directory
+    for directory in (path, path / "stage1"):
+        assert cli.main(["caption", str(directory), "val"]) == 0
         assert len(capsys.readouterr().out.strip().splitlines()) >= 6
-    run = runs.load_run(tmp_path / "run")
-    best = load_checkpoint(tmp_path / "run/best.h5").parameters
+    run = runs.load_run(path)
+    best = load_checkpoint(path / "best.h5").parameters
     np.testing.assert_array_equal(run.model.params.flat, best.flat)
     assert recipe_from_dict(json.loads(json.dumps(run.recipe.to_dict()))) == run.recipe
 
@@ -138,19 +155,11 @@ def press():
     signal.raise_signal(signal.SIGINT)
 
 
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    """Filled by the first test that needs it."""
-    return tmp_path_factory.mktemp("reference") / "run"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("iteration", [4, 6, 7, 8, 9, 12])
-def test_a_resumed_run_ends_as_an_unbroken_one(tables, tmp_path, reference, iteration):
+def test_a_resumed_run_ends_as_an_unbroken_one(tables, tmp_path, unbroken, iteration):
     """Of 6 iterations and 6; the second stage has its first checkpoint after 8."""
-    if not reference.exists():
-        train(tables, reference)
-    path = tmp_path / "run"
+    path, reference = tmp_path / "run", unbroken[0].directory
     with acting_at("_iterate", iteration, kill), pytest.raises(Killed):
         train(tables, path)
     assert (path / "last.h5").exists() == (iteration > 8)
@@ -162,27 +171,28 @@ def test_a_resumed_run_ends_as_an_unbroken_one(tables, tmp_path, reference, iter
     np.testing.assert_array_equal(run.model.params.flat, best.flat)
 
 
-@pytest.mark.parametrize("iteration", [3, 8])
+@pytest.mark.parametrize("iteration", [2, 5])
 def test_ctrl_c(tables, tmp_path, iteration):
+    tables["stage"] = [stage | {"num_epochs": 1} for stage in STAGES]
     with acting_at("_iterate", iteration, press):
         run = train(tables, tmp_path / "run")
     assert run.interrupted
-    assert (tmp_path / "run/last.h5").exists() == (iteration > 6)
+    assert (tmp_path / "run/last.h5").exists() == (iteration > 3)
     assert not runs.resume(tmp_path / "run", progress=False).interrupted
 
 
 def test_ctrl_c_when_a_stage_is_done_begins_no_other(tables, tmp_path):
+    tables["stage"] = [stage | {"num_epochs": 1} for stage in STAGES]
     with acting_at("_end", 1, press):
         assert train(tables, tmp_path / "run").interrupted
-    assert len(load_checkpoint(tmp_path / "run/stage1/last.h5").history) == 2
+    assert len(load_checkpoint(tmp_path / "run/stage1/last.h5").history) == 1
     assert not (tmp_path / "run/last.h5").exists()
     with acting_at("_end", 2, press):  # the first is that of the stage which is done
         assert not runs.resume(tmp_path / "run", progress=False).interrupted
 
 
-def test_more_epochs_are_the_last_stage_s(tables, tmp_path):
-    path = tmp_path / "run"
-    train(tables, path)
+def test_more_epochs_are_the_last_stage_s(tmp_path, unbroken):
+    path = shutil.copytree(unbroken[0].directory, tmp_path / "run")
     run = runs.resume(path, progress=False, num_epochs=3)
     assert len(load_checkpoint(path / "last.h5").history) == 3
     assert len(load_checkpoint(path / "stage1/last.h5").history) == 2
@@ -378,9 +388,7 @@ class StopsAt(Callback):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("iteration", [4, 6, 8])
-def test_callbacks_of_all_stages(tables, tmp_path, reference, iteration):
-    if not reference.exists():
-        train(tables, reference)
+def test_callbacks_of_all_stages(tables, tmp_path, unbroken, iteration):
     recipe = CaptioningRecipe.from_dict(tables | {"callbacks": {"json_lines": True, "every": 1}})
     path = tmp_path / "run"
     run = runs.train(recipe, path, progress=False, callbacks=[StopsAt(iteration)])
@@ -389,7 +397,7 @@ def test_callbacks_of_all_stages(tables, tmp_path, reference, iteration):
     run = runs.resume(path, progress=False)
     assert not run.interrupted
     for name in ("stage1/last.h5", "last.h5"):
-        assert contents(path / name) == contents(reference / name), name
+        assert contents(path / name) == contents(unbroken[0].directory / name), name
     for stage in (path / "stage1", path):
         rows = [json.loads(line) for line in (stage / "log.jsonl").read_text().splitlines()]
         losses = [row["loss"] for row in rows if "loss" in row]

@@ -63,7 +63,7 @@ def test_a_file_above_the_limit(path):
 def test_depth():
     check_depth({"stage": [{"optim_config": {"beta": [1, 2]}}]}, "x")
     deep: dict = {}
-    for _ in range(100_000):
+    for _ in range(20_000):
         deep = {"a": [deep]}
     with pytest.raises(RecipeError, match="x: found tables or arrays nested deeper"):
         check_depth(deep, "x")

@@ -20,6 +20,8 @@ from rnnlab.tasks.captioning import CaptioningTask
 from rnnlab.tasks.search import decode
 from rnnlab.training import CheckpointError, load_checkpoint
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 SIZES = {"train": 40, "val": 12, "test": 10}
 
 

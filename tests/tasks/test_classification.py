@@ -17,6 +17,8 @@ from rnnlab.recipes.recipe import (
 )
 from rnnlab.training import load_checkpoint
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 RECIPE = """
 [data]
 kind = "mnist"

@@ -13,6 +13,8 @@ from rnnlab.data.lazy import LazyFeatures
 from rnnlab.recipes.recipe import CaptioningRecipe
 from rnnlab.serving.captioning import PictureCaptioner
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 SIZES = {"train": 40, "val": 12, "test": 10}
 MOST_ROWS = 8  # at once, those that a fingerprint samples: less than a split
 GRIDS = {"features": "local", "global_features": "pca"}

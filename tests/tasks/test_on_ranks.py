@@ -32,7 +32,10 @@ EVALUATION = {
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
-    return recipes(tmp_path_factory.mktemp("data"))
+    """The recipes by name, and their data, which the ranks share."""
+    found = recipes(tmp_path_factory.mktemp("data"))
+    chosen = {name: recipe_from_dict(found[name] | {"evaluation": EVALUATION[name]}) for name in EVALUATION}
+    return {name: (recipe, runs.open_data(recipe.data)) for name, recipe in chosen.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -44,8 +47,7 @@ def untrained(tables, name):
     """A run whose model has random parameters: it writes long sentences."""
     if name in SCORERS and not SCORERS[name].installed:
         pytest.skip("needs the scorers")
-    recipe = recipe_from_dict(tables[name] | {"evaluation": EVALUATION[name]})
-    data = runs.open_data(recipe.data)
+    recipe, data = tables[name]
     return runs.Run(Path("none"), recipe, data, runs.new_model(recipe, data))
 
 

@@ -53,7 +53,9 @@ def file(tmp_path_factory):
 def run(file, tmp_path_factory):
     pytest.importorskip("sacrebleu")
     path = tmp_path_factory.mktemp("runs") / "run"
-    runs.train(load_recipe(file, ["training.num_epochs=12", "model.hidden_dim=32"]), path, progress=False)
+    fast = ["num_epochs=3", "batch_size=8", "optim_config.learning_rate=3e-2"]
+    recipe = load_recipe(file, [*(f"training.{option}" for option in fast), "model.hidden_dim=32"])
+    runs.train(recipe, path, progress=False)
     return path
 
 

@@ -20,6 +20,8 @@ from rnnlab.training import Solver, load_checkpoint
 
 from .letters import RECIPE, reversing, write_letters
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

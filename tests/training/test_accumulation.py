@@ -217,7 +217,7 @@ def new_model(**options):
 
 
 OPTIONS = {
-    "num_epochs": 3,
+    "num_epochs": 2,
     "batch_size": 5,
     "optim_config": {"learning_rate": 0.01},
     "schedule": {"name": "exponential", "decay": 0.9},
@@ -292,7 +292,7 @@ def test_a_resumed_run_with_noise_is_bit_for_bit(tmp_path):
     whole = Solver(new_model(**noise), data, **options, **sampling)
     whole.train()
     Solver(new_model(**noise), data, run_dir=tmp_path, **options | {"num_epochs": 1}, **sampling).train()
-    resumed = Solver.resume(tmp_path, new_model(**noise), data, num_epochs=3)
+    resumed = Solver.resume(tmp_path, new_model(**noise), data, num_epochs=2)
     resumed.train()
     assert resumed.loss_history == whole.loss_history
     np.testing.assert_array_equal(resumed.model.params.flat, whole.model.params.flat)

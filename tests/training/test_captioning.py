@@ -74,6 +74,7 @@ def test_a_weight_of_a_loss_that_changes_resumes(stop, tmp_path):
     assert load_model(tmp_path / "last.h5").reconstruction == 0
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("cell_type", ["rnn", "lstm", "gru"])
 def test_overfits_a_few_captions(cell_type):
     data = make_data(["train"])

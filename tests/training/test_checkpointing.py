@@ -5,6 +5,8 @@ from rnnlab.data import PixelData
 from rnnlab.models import SequenceClassifier
 from rnnlab.training import Solver, load_checkpoint
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 
 @pytest.fixture
 def solver(rng):

@@ -18,6 +18,8 @@ from rnnlab.training.checkpoint import (
 )
 from rnnlab.training.compatibility import check_data, check_model
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 
 @pytest.fixture
 def path(tmp_path, model):

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnlab.models import CaptioningRNN, Seq2Seq
@@ -85,8 +85,8 @@ def test_the_sum_in_pieces_is_the_sum(make, monkeypatch):
 def test_ranks_without_rows_begin_no_sum_early(monkeypatch):
     """Batches of 2 rows, and the last of one, on 3 ranks."""
     monkeypatch.setattr(gradient_sum, "_SMALLEST", 1)
-    solvers = on_ranks(3, lambda communicator: trained(arnet, communicator, batch_size=2))
-    assert_same(solvers[0], trained(arnet, batch_size=2, accumulate=3))
+    solvers = on_ranks(3, lambda communicator: trained(arnet, communicator, num_epochs=1, batch_size=2))
+    assert_same(solvers[0], trained(arnet, num_epochs=1, batch_size=2, accumulate=3))
 
 
 def test_a_loss_that_adds_to_the_gradient_afterwards(monkeypatch):
@@ -124,6 +124,7 @@ class Noting:
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.data())
+@settings(max_examples=40)
 def test_each_number_is_summed_once(sizes, data):
     grads = Parameters({str(index): (size,) for index, size in enumerate(sizes)})
     grads.flat[...] = numbers = np.arange(1, sum(sizes) + 1)

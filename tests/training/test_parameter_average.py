@@ -143,6 +143,7 @@ def test_frozen_parameters_stay_as_they_are(make_model, data):
     assert not np.array_equal(model.params["W"], at_first["W"])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("call", [5, 8, 9, 20])
 def test_a_killed_run_goes_on_bit_for_bit(make_model, data, tmp_path, call):
     whole = Solver(make_model(), data, **AVERAGED)

@@ -71,9 +71,10 @@ def test_a_schedule_of_your_own_trains():
     by_name = {"name": f"{__name__}:Every", "n": 2}
     never, always = {"name": "constant", "value": 0.0}, {"name": "constant", "value": 1.0}
     losses = []
+    options = {"num_epochs": 1, "batch_size": 4, "verbose": False}
     for schedule in (own, by_name, never, always):
         model = captioner(attention="additive")
-        solver = Solver(model, Captions(), scheduled_sampling=schedule, batch_size=4, verbose=False)
+        solver = Solver(model, Captions(), scheduled_sampling=schedule, **options)
         solver.train()
         losses.append(solver.loss_history)
         assert solver.options.scheduled_sampling == schedule

@@ -245,6 +245,7 @@ def test_early_stopping(model, data):
     assert [row["val_loss"] for row in solver.history] == [3, 2, 4, 5]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_why_nothing_is_trained(make_model, data, tmp_path, capsys):
     options = {"num_epochs": 5, "verbose": True, "evaluate": lambda model: {"val_loss": 1.0}}
     Solver(make_model(), data, patience=1, run_dir=tmp_path, **options).train()
@@ -395,6 +396,7 @@ class Breaking:
         ({"loss": np.inf, "gradient": np.nan}, "the loss is inf, the gradient of 'b' has nan", "b"),
     ],
 )
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("clip_value", [None, 1.0])
 def test_not_finite_stops_and_the_last_checkpoint_stays(
     model, data, tmp_path, broken, message, parameter, clip_value
@@ -621,6 +623,7 @@ def test_what_ended_the_last_training_is_forgotten(make_model, data):
 
 
 @pytest.mark.usefixtures("no_pictures")
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("iteration", [1, 9, 14, 20])
 def test_ctrl_c_ends_after_the_iteration_and_training_can_go_on(
     make_model, data, tmp_path, iteration, capsys
@@ -689,6 +692,7 @@ def test_checkpoints_after_minutes(model, data, tmp_path, monkeypatch):
     assert saved == [("last.h5", 4), ("best.h5", 7), ("last.h5", 7)]
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("name", ["epoch", "iteration", "train_loss", "learning_rate"])
 def test_metrics_with_the_name_of_another_column(model, data, tmp_path, name):
     solver = quiet(model, data, run_dir=tmp_path, evaluate=lambda model: {"val_loss": 1.0, name: 7.25})

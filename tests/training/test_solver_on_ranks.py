@@ -70,14 +70,14 @@ def test_ranks_have_the_average_of_one_process():
 
 
 def test_each_rank_accumulates():
-    solvers = on_ranks(2, lambda communicator: trained(attentive, communicator, accumulate=2))
-    assert_same(solvers[0], trained(attentive, accumulate=4))
+    solvers = on_ranks(2, lambda communicator: trained(attentive, communicator, num_epochs=1, accumulate=2))
+    assert_same(solvers[0], trained(attentive, num_epochs=1, accumulate=4))
 
 
 def test_ranks_without_rows_take_part():
     """Batches of 2 rows, and the last of one, on 3 ranks."""
-    solvers = on_ranks(3, lambda communicator: trained(arnet, communicator, batch_size=2))
-    assert_same(solvers[0], trained(arnet, batch_size=2, accumulate=3))
+    solvers = on_ranks(3, lambda communicator: trained(arnet, communicator, num_epochs=1, batch_size=2))
+    assert_same(solvers[0], trained(arnet, num_epochs=1, batch_size=2, accumulate=3))
 
 
 class Images(Captions):
@@ -103,8 +103,8 @@ def test_ranks_sample_sentences_for_their_rows(average, baseline):
         model = captioner(loss_average=average, **ATTENTIVE)
         return model, Images(), {"objective": objective, "evaluate": lambda model: {"val_loss": 1.0}}
 
-    solvers = on_ranks(3, lambda communicator: trained(make, communicator))
-    alone = trained(make, accumulate=3)
+    solvers = on_ranks(3, lambda communicator: trained(make, communicator, num_epochs=1))
+    alone = trained(make, num_epochs=1, accumulate=3)
     assert_same(solvers[0], alone)
     assert {"reward", "baseline_reward", "sampled_length"} <= alone.history[0].keys()
     for other in solvers[1:]:
@@ -112,7 +112,9 @@ def test_ranks_sample_sentences_for_their_rows(average, baseline):
 
 
 def test_a_run_repeats_bit_for_bit():
-    first, second = (on_ranks(2, lambda communicator: trained(attentive, communicator)) for _ in range(2))
+    first, second = (
+        on_ranks(2, lambda communicator: trained(attentive, communicator, num_epochs=1)) for _ in range(2)
+    )
     assert first[0].loss_history == second[0].loss_history
     np.testing.assert_array_equal(first[0].model.params.flat, second[0].model.params.flat)
 

@@ -25,6 +25,8 @@ from rnnlab.training.update_rule import UpdateRule
 from .own_rules import Cosine, Lion
 from .test_captioning import make_data, make_model
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 OWN = {
     "update_rule": "lion",
     "optim_config": {"learning_rate": 5e-3, "weight_decay": 0.01},

@@ -7,6 +7,8 @@ from rnnlab.training import Solver
 from rnnlab.training.callbacks import GradientStatistics
 from rnnlab.training.callbacks.gradient_statistics import EDGES
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 
 def test_norms_and_histograms(make_model, data, tmp_path):
     callback = GradientStatistics(every=2)
