@@ -70,26 +70,26 @@ def test_pinned_memory(device):
 
 
 def test_nothing_is_left_behind():
-    before = dict(sys.modules)
+    with installed():
+        importlib.import_module("rnnlab.ops.cuda")  # which imports modules that do not use CuPy
+    modules, cuda = dict(sys.modules), getattr(ops, "cuda", None)
     with installed() as cupy:
         assert importlib.import_module("cupy") is cupy
-        ops.part, ops.user = ModuleType("rnnlab.ops.part"), ModuleType("rnnlab.ops.user")
-        ops.part.cp, ops.user.part = cupy, ops.part
-        sys.modules.update({"rnnlab.ops.part": ops.part, "rnnlab.ops.user": ops.user})
-    assert sys.modules == before
-    assert not hasattr(ops, "part")
-    assert not hasattr(ops, "user")
+        assert importlib.import_module("rnnlab.ops.cuda") not in (None, cuda)
+        assert importlib.import_module("rnnlab.ops.cuda.devices").cp is cupy
+    assert sys.modules == modules
+    assert getattr(ops, "cuda", None) is cuda
 
 
 def test_what_was_there_comes_back(monkeypatch):
-    real = ModuleType("cupy")
-    part = ModuleType("rnnlab.ops.part")
-    part.cp = real
-    monkeypatch.setitem(sys.modules, "cupy", real)
-    monkeypatch.setitem(sys.modules, "rnnlab.ops.part", part)
-    monkeypatch.setattr(ops, "part", part, raising=False)
-    with installed():
-        assert "rnnlab.ops.part" not in sys.modules
-        assert not hasattr(ops, "part")
-    assert sys.modules["cupy"] is real
-    assert sys.modules["rnnlab.ops.part"] is ops.part is part
+    modules = {name: ModuleType(name) for name in ("cupy", "rnnlab.ops.cuda", "rnnlab.ops.cuda.part")}
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(ops, "cuda", modules["rnnlab.ops.cuda"], raising=False)
+    with installed() as cupy:
+        assert sys.modules["cupy"] is cupy
+        assert "rnnlab.ops.cuda" not in sys.modules
+        assert "rnnlab.ops.cuda.part" not in sys.modules
+        assert not hasattr(ops, "cuda")
+    assert {name: sys.modules[name] for name in modules} == modules
+    assert ops.cuda is modules["rnnlab.ops.cuda"]
