@@ -128,9 +128,13 @@ Normalisation: TypeAlias = Literal["power", "gnmt"]
 TokenizerName: TypeAlias = Literal["simple", "ptb"]
 
 
-@functools.cache
-def annotations_of(thing: Callable[..., Any]) -> Mapping[str, Any]:
+def annotations_of(thing: Any) -> Mapping[str, Any]:
     """The annotations of a function or a class. Python alone would evaluate their texts in every call."""
+    return _evaluated(thing)
+
+
+@functools.cache
+def _evaluated(thing: Any) -> Mapping[str, Any]:
     return types.MappingProxyType(get_type_hints(thing, include_extras=True))
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.options import option_annotations
+from rnnlab.options import annotations_of, option_annotations
 
 T = TypeVar("T", bound="Table")
 
@@ -112,7 +112,7 @@ def arguments_of(constructor: Callable[..., Any]) -> dict[str, Argument]:
         A NamedTuple's arguments are its fields.
     """
     if hasattr(constructor, "_fields"):
-        hints = typing.get_type_hints(constructor, include_extras=True)
+        hints = annotations_of(constructor)
         helps = help_texts(constructor.__doc__, "Attributes")
         defaults = constructor._field_defaults  # type: ignore[attr-defined]
         return {

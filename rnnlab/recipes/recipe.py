@@ -19,11 +19,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, get_args, get_type_hints
+from typing import Any, ClassVar, Self, get_args
 
 from rnnlab.data.subwords import SUBWORDS
 from rnnlab.errors import InputError
 from rnnlab.metrics import METRICS
+from rnnlab.options import annotations_of
 from rnnlab.recipes.data import (
     CocoTable,
     CourseTable,
@@ -249,7 +250,7 @@ def recipe_from_dict(
 
 def kinds_of(recipe: type[Recipe]) -> list[str]:
     """The kinds of data for this kind of recipe."""
-    return [kind_of(table) for table in get_args(get_type_hints(recipe)["data"])]
+    return [kind_of(table) for table in get_args(annotations_of(recipe)["data"])]
 
 
 def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None:

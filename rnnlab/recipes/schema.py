@@ -21,10 +21,10 @@ import re
 import types
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from rnnlab.errors import InputError
-from rnnlab.options import accepts, expectation
+from rnnlab.options import accepts, annotations_of, expectation
 from rnnlab.recipes.derived import UNSET
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ def from_table(schema: type[T], table: Any, place: Place) -> T:
     if not isinstance(table, Mapping):
         raise RecipeError(f"{place} is {table!r}, expected a table")
     fields = {field.name: field for field in dataclasses.fields(schema)}  # type: ignore[arg-type]
-    annotations = get_type_hints(schema, include_extras=True)
+    annotations = annotations_of(schema)
     for key in table:
         if key not in fields:
             hint = getattr(schema, "ELSEWHERE", {}).get(key) or _within(annotations, key)
@@ -199,7 +199,7 @@ def _table(schemas: Sequence[Any], value: Any, place: Place) -> Any:
 
 def kind_of(schema: Any) -> str:
     """The value of the field ``kind`` that selects this dataclass in a union."""
-    return get_args(get_type_hints(schema)["kind"])[0]
+    return get_args(annotations_of(schema)["kind"])[0]
 
 
 _NAMES = {

@@ -7,8 +7,9 @@ import json
 import re
 import textwrap
 from collections.abc import Collection, Iterator
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
+from rnnlab.options import annotations_of
 from rnnlab.recipes.derived import help_of
 from rnnlab.recipes.recipe import RECIPES, Recipe, kinds_of
 from rnnlab.recipes.schema import RecipeError, expected, kind_of, suggestion
@@ -44,7 +45,7 @@ def template(kind: str) -> str:
 
 
 def _tables(recipe: type[Recipe], kind: str) -> Iterator[str]:
-    annotations = get_type_hints(recipe, include_extras=True)
+    annotations = annotations_of(recipe)
     for name in (field.name for field in dataclasses.fields(recipe) if field.name != "stage"):
         annotation = annotations[name]
         table: Any = annotation
@@ -59,7 +60,7 @@ def _tables(recipe: type[Recipe], kind: str) -> Iterator[str]:
 
 def _stage(recipe: type[Recipe]) -> Iterator[str]:
     """The keys of a stage, as comments: a recipe need not have stages."""
-    model = {each.name for each in dataclasses.fields(get_type_hints(recipe)["model"])}
+    model = {each.name for each in dataclasses.fields(annotations_of(recipe)["model"])}
     stage = [each.name for each in dataclasses.fields(StageTable) if each.name not in recipe.REFUSED]
     shared = [name for name in stage if name not in OF_STAGES]
     others = [f"losses.{each.name}" for each in dataclasses.fields(LossWeights) if each.name in model]
@@ -77,7 +78,7 @@ def _stage(recipe: type[Recipe]) -> Iterator[str]:
 def _keys(table: Any, prefix: str = "", without: Collection[str] = ()) -> Iterator[str]:
     """The lines of a table's keys; a table inside it has dotted keys."""
     helps = help_of(table)
-    annotations = get_type_hints(table, include_extras=True)
+    annotations = annotations_of(table)
     for field in (each for each in dataclasses.fields(table) if each.name not in without):
         annotation, key = annotations[field.name], f"{prefix}{field.name}"
         if dataclasses.is_dataclass(annotation):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from numbers import Real
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from rnnlab.errors import InputError
-from rnnlab.options import check_option
+from rnnlab.options import annotations_of, check_option
 from rnnlab.training.registry import Registry
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ class Configured:
     """
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self), include_extras=True)
+        hints = annotations_of(type(self))
         for field in fields(self):
             value = getattr(self, field.name)
             check_option(self._place(), field.name, hints[field.name], value)

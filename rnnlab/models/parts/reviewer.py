@@ -66,7 +66,7 @@ class ReviewerOptions(NamedTuple):
         given: dict[str, Any] = dict(options._asdict() if isinstance(options, cls) else options or {})  # type: ignore[arg-type]
         if unknown := [name for name in given if name not in cls._fields]:
             raise InputError(f"{model}: reviewer has {', '.join(unknown)}, expected {', '.join(cls._fields)}")
-        for name, annotation in annotations_of(cls).items():  # type: ignore[arg-type]
+        for name, annotation in annotations_of(cls).items():
             if name in given:
                 check_option(model, f"reviewer.{name}", annotation, given[name])
         made = cls(**given)

@@ -21,7 +21,7 @@ from .test_bfloat16 import run as run_without
 every_cell = pytest.mark.parametrize("cell", ["rnn", "gru", "simplified_gru"])
 
 
-@pytest.fixture(params=[1, 3])
+@pytest.fixture(params=[1, 2, 3])
 def threads(request, monkeypatch):
     """A context in which this many threads share the sequences."""
     monkeypatch.setattr(kernel, "_threads", request.param)
