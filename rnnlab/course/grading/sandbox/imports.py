@@ -85,7 +85,8 @@ def load(code: str) -> None:
         except ImportError:  # not installed
             continue
     for name in numpy.__all__:  # access all attributes, because NumPy loads some at first use
-        getattr(numpy, name, None)
+        if name != "f2py":  # a Fortran compiler, which is slow to load
+            getattr(numpy, name, None)
 
 
 def guard(extra: Iterable[str] = ()) -> None:
