@@ -372,12 +372,13 @@ class CaptioningRNN(EncoderDecoder):
         features
             As in :meth:`loss`.
         max_length : int
-            Maximum number of tokens of a caption, <END> included.
+            Maximum number of words of a caption.
 
         Returns
         -------
         captions : (N, max_length) int32
-            Each row is a caption, then ``<END>``, then ``<NULL>``. :mod:`rnnlab.decoding` has other searches.
+            Each row is a caption, then ``<END>``, then ``<NULL>``; a caption of ``max_length`` words has no
+            ``<END>``. :mod:`rnnlab.decoding` has other searches.
 
         Raises
         ------
