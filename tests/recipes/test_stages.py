@@ -376,7 +376,8 @@ def test_another_update_rule_takes_no_options_of_the_first():
 def test_another_monitor_takes_no_mode_of_the_first():
     training = {"monitor": "val_loss", "monitor_mode": "min"}
     stages = [{}, {"monitor": "CIDEr"}, {"monitor": "val_loss"}, {"monitor": "CIDEr", "monitor_mode": "max"}]
-    recipe = recipe_from_dict({"data": {"kind": "shapes"}, "training": training, "stage": stages})
+    tables = {"data": {"kind": "shapes"}, "evaluation": {"each_epoch": ["CIDEr"]}}
+    recipe = recipe_from_dict({**tables, "training": training, "stage": stages})
     assert [stage.training.monitor_mode for stage in recipe.stages()] == ["min", None, "min", "max"]
 
 
