@@ -84,9 +84,9 @@ def load(code: str) -> None:
             import_module(name)
         except ImportError:  # not installed
             continue
+    vars(numpy)["f2py"] = StandIn("numpy.f2py")  # generates Fortran wrappers, and is slow to load
     for name in numpy.__all__:  # access all attributes, because NumPy loads some at first use
-        if name != "f2py":  # a Fortran compiler, which is slow to load
-            getattr(numpy, name, None)
+        getattr(numpy, name, None)
 
 
 def guard(extra: Iterable[str] = ()) -> None:
