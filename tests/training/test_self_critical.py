@@ -528,13 +528,16 @@ def test_bad_rewards_are_errors():
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_the_average_of_a_models_loss_does_not_matter(accumulate):
     """The estimate is a mean over sentences, also with a model that divides by the number of tokens."""
-    found = []
+    found, losses = [], []
     for average in ("batch", "token"):
         model = captioner(loss_average=average)
         options = {"update_rule": "sgd", "optim_config": {"learning_rate": 0.1}, "accumulate": accumulate}
         objective = SelfCritical(reward, samples=4, max_length=LONGEST)
-        solver_of(
+        solver = solver_of(
             model, objective=objective, num_epochs=2, batch_size=6, restore_best=False, **options
-        ).train()
+        )
+        solver.train()
         found.append(model.params.flat.copy())
+        losses.append([(row["train_loss"], row["train_loss_per_token"]) for row in solver.history])
     np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(*losses, rtol=1e-9, atol=1e-12)
