@@ -147,6 +147,25 @@ def test_the_checkpoint_of_the_best_epoch_is_missing(make_model, data, tmp_path)
     assert len(solver.history) == 4
 
 
+@pytest.mark.parametrize("options", [{}, {"ema_decay": 0.9}])
+def test_the_checkpoint_of_the_best_epoch_is_written_again(make_model, data, tmp_path, options):
+    """As long as the model has the parameters of that epoch: not after another iteration."""
+    options = OPTIONS | options | {"num_epochs": 1, "checkpoint_every": 1}
+    Solver(make_model(), data, run_dir=tmp_path, **options).train()
+    best, last = tmp_path / "best.h5", tmp_path / "last.h5"
+    expected, at_the_end = load_checkpoint(best).parameters.flat.copy(), last.read_bytes()
+    best.unlink()
+    Solver.resume(tmp_path, make_model(), data).train()
+    np.testing.assert_array_equal(load_checkpoint(best).parameters.flat, expected)
+    with pytest.raises(Killed):
+        Solver.resume(tmp_path, killed_at(make_model(), 2), data, num_epochs=2).train()
+    assert last.read_bytes() != at_the_end
+    best.unlink()
+    with pytest.raises(FileNotFoundError, match="expected that of epoch 1"):
+        Solver.resume(tmp_path, make_model(), data).train()
+    assert not best.exists()
+
+
 @pytest.mark.parametrize("weights", [np.array([0.5, 1]), {"aux": 0.5}, (0.5,), 3])
 def test_a_model_with_loss_weights_of_its_own(make_model, data, tmp_path, weights):
     class Weighted(make_model):

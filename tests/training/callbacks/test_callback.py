@@ -209,12 +209,13 @@ def test_a_callback_may_change_parameters_and_the_run_still_resumes(make_model, 
 
 
 def test_an_exception_at_the_start_leaves_no_run(model, data, tmp_path):
-    first, last = Recorder(), Recorder()
-    solver = Solver(model, data, callbacks=[first, Recorder(start=fails), last], run_dir=tmp_path, **OPTIONS)
+    first, failing, last = Recorder(), Recorder(start=fails), Recorder()
+    solver = Solver(model, data, callbacks=[first, failing, last], run_dir=tmp_path, **OPTIONS)
     with pytest.raises(LookupError):
         solver.train()
     assert not (tmp_path / "last.h5").exists()
-    assert [call[0] for call in first.calls] == ["start", "end"]
+    for each in (first, failing):
+        assert [call[0] for call in each.calls] == ["start", "end"]
     assert last.calls == []
 
 
