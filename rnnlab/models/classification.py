@@ -293,11 +293,11 @@ class SequenceClassifier(Model):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        x = self._inputs("loss", x)
-        labels = self._labels("loss", labels, len(x))
-        N, _ = averaging_size("SequenceClassifier.loss", len(x), len(x), part_of)
+        x = self._inputs("padded", x)
+        labels = self._labels("padded", labels, len(x))
+        N, _ = averaging_size("SequenceClassifier.padded", len(x), len(x), part_of)
         rows, T, D = x.shape
-        arrays, real = {"labels": labels}, real_lengths("SequenceClassifier.loss", rows, T, lengths)
+        arrays, real = {"labels": labels}, real_lengths("SequenceClassifier.padded", rows, T, lengths)
         if lengths is not None:
             padded = self._ops.zeros((rows, rounded_up(T), D), x.dtype)
             padded[:, :T] = x

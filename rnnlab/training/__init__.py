@@ -16,6 +16,7 @@ from rnnlab.training.checkpoint import (
 from rnnlab.training.clipping import clip_by_norm, clip_by_value, gradient_norm
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.optim import UPDATE_RULES, make_update_rule, register_update_rule
+from rnnlab.training.protocols import Objective, Rollout
 from rnnlab.training.sampling_schedules import (
     SAMPLING_SCHEDULES,
     SamplingSchedule,
@@ -37,6 +38,8 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "NonFiniteError",
+    "Objective",
+    "Rollout",
     "SamplingSchedule",
     "Schedule",
     "SelfCritical",
