@@ -23,6 +23,7 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError
 
 ORDER = 4  # the longest n-grams of BLEU
+_TINY, _SMALL = 1e-15, 1e-9  # what COCO's evaluation adds to the numbers of BLEU
 _AT_ONCE = 100  # samples whose counts of examples are in memory at the same time
 
 
@@ -47,9 +48,17 @@ def mean_of(scores: Sequence[float] | np.ndarray) -> Statistics:
     return Statistics(np.asarray(scores, np.float64).reshape(-1, 1), lambda means: means[:, 0])
 
 
-def bleu_of(counts: Sequence[Sequence[int]] | np.ndarray, order: int = ORDER) -> Statistics:
-    """The statistics of BLEU-n without smoothing, from the counts (N, 10) of :func:`bleu_counts`."""
-    return Statistics(np.asarray(counts, np.float64), lambda means: _bleu(means, order))
+def bleu_of(
+    counts: Sequence[Sequence[int]] | np.ndarray, order: int = ORDER, *, coco: bool = False
+) -> Statistics:
+    """The statistics of BLEU-n, from the counts (N, 10) of :func:`bleu_counts`.
+
+    Without correct n-grams BLEU is 0, but with ``coco`` a small number: COCO's evaluation adds 1e-15 to the
+    numbers of correct n-grams and 1e-9 to those of all n-grams.
+    """
+    counts = np.asarray(counts, np.float64)
+    tiny, small = (_TINY, _SMALL) if coco else (0.0, 0.0)
+    return Statistics(counts, lambda means: _bleu(means * len(counts), order, tiny, small))
 
 
 def bleu_counts(candidate: Sequence[str], references: Sequence[Sequence[str]]) -> list[int]:
@@ -136,11 +145,12 @@ def _difference(first: Statistics, second: Statistics, shares: np.ndarray) -> np
     return second.score(shares @ second.examples) - first.score(shares @ first.examples)
 
 
-def _bleu(means: np.ndarray, order: int) -> np.ndarray:
-    correct, total, lengths = means[:, :order], means[:, ORDER : ORDER + order], means[:, 2 * ORDER :]
+def _bleu(sums: np.ndarray, order: int, tiny: float, small: float) -> np.ndarray:
+    correct, total = sums[:, :order] + tiny, sums[:, ORDER : ORDER + order] + small
+    length, closest = sums[:, 2 * ORDER] + tiny, sums[:, 2 * ORDER + 1] + small
     with np.errstate(divide="ignore", invalid="ignore"):
         precision = np.exp(np.log(correct / total).mean(axis=1))
-        brevity = np.exp(np.minimum(0, 1 - lengths[:, 1] / lengths[:, 0]))
+        brevity = np.exp(np.minimum(0, 1 - closest / length))
     return np.where((correct > 0).all(axis=1), precision * brevity, 0.0)
 
 

@@ -68,7 +68,7 @@ class CaptionScores:
         found = {}
         if self.bleu_counts is not None:
             for order, name in enumerate(METRICS["BLEU"], start=1):
-                found[name] = bleu_of(self.bleu_counts, order)
+                found[name] = bleu_of(self.bleu_counts, order, coco=True)
         for name in ("ROUGE-L", "CIDEr"):
             if name in self.images:
                 found[name] = mean_of(self.images[name])

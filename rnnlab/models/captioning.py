@@ -86,7 +86,8 @@ class CaptioningRNN(EncoderDecoder):
     word_dropout : float in [0, 1)
         Probability of dropping an element of a word vector.
     output_dropout : float in [0, 1)
-        Probability of dropping an element of the hidden states that are scored.
+        Probability of dropping an element of the vectors that are scored: the hidden states, or with
+        ``output="deep"`` the units of the deep layer.
     attention : None, "additive", "dot" or "bilinear"
         Score of the attention to the L regions of the image, or None for no attention. With attention,
         features are (N, L, D), and the mean of the regions gives the initial state (Xu et al. 2015).
@@ -112,8 +113,10 @@ class CaptioningRNN(EncoderDecoder):
         ``reviewer``, the loss applies to the thought vectors, to which the decoder attends then.
     reconstruction : float >= 0
         Weight of ARNet's loss, which reconstructs each hidden state of the decoder from the next one (X. Chen
-        et al. 2018, eq. 9), a mean over the batch whatever ``loss_average`` is. Not part of :meth:`nll`.
-        It is also an attribute, which may change between two calls of :meth:`loss`.
+        et al. 2018, eq. 9), a mean over the batch whatever ``loss_average`` is. In eq. 9 the weight is
+        relative to the likelihood of a sentence: divide it by the mean number of tokens of a caption where
+        ``loss_average`` is "token". Not part of :meth:`nll`. It is also an attribute, which may change
+        between two calls of :meth:`loss`.
     reconstructor_dim : int, optional
         Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
         weight of its loss is 0.

@@ -98,8 +98,10 @@ class Seq2Seq(EncoderDecoder):
         Probability of dropping an element of the vectors that are scored.
     reconstruction : float >= 0
         Weight of ARNet's loss, which reconstructs each hidden state of the decoder from the next one (X. Chen
-        et al. 2018, eq. 9). Not part of :meth:`nll`. It is also an attribute, which may change between two
-        calls of :meth:`loss`.
+        et al. 2018, eq. 9), a mean over the batch whatever ``loss_average`` is. In eq. 9 the weight is
+        relative to the likelihood of a sentence: divide it by the mean number of tokens of a target where
+        ``loss_average`` is "token". Not part of :meth:`nll`. It is also an attribute, which may change
+        between two calls of :meth:`loss`.
     reconstructor_dim : int, optional
         Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
         weight of its loss is 0.

@@ -30,6 +30,15 @@ def test_the_counts_of_a_sentence():
     assert bleu_counts([], [["a"]]) == [0] * 9 + [1]
 
 
+@pytest.mark.parametrize("candidates", [["", "a red car"], ["a dog", "a red car"], ["", ""], ["x", "red"]])
+def test_the_statistics_give_bleu_of_captions_without_correct_n_grams(candidates):
+    pytest.importorskip("pycocoevalcap")
+    references = [["a dog runs"], ["a red car", "a car"]]
+    scores = score_captions(candidates, references, tokenize=str.split, metrics=["BLEU"])
+    for name, statistics in scores.statistics().items():
+        assert corpus(statistics) == pytest.approx(scores.corpus[name], rel=1e-12, abs=1e-300), name
+
+
 def test_the_statistics_give_the_scores_of_captions():
     pytest.importorskip("pycocoevalcap")
     references = [[" ".join(words) for words in some] for some in REFERENCES]
@@ -38,7 +47,7 @@ def test_the_statistics_give_the_scores_of_captions():
     found = scores.statistics()
     assert found.keys() == scores.corpus.keys()
     for name, statistics in found.items():
-        assert corpus(statistics) == pytest.approx(scores.corpus[name], abs=1e-7), name
+        assert corpus(statistics) == pytest.approx(scores.corpus[name], rel=1e-9), name
     scores = score_captions(candidates, references, tokenize=str.split, metrics=["CIDEr"])
     assert list(scores.statistics()) == ["CIDEr"]
 
