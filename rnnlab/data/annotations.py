@@ -70,13 +70,18 @@ def read_karpathy(path: PathLike) -> Annotations:
 
 
 def _check_apart(splits: Mapping[str, Sequence[AnnotatedImage]], path: PathLike) -> None:
-    """Raise ValueError if an image is in two splits."""
+    """Raise ValueError if an image is in two splits, or twice in one."""
     split_of: dict[str, str] = {}
     for split, images in splits.items():
         for image in images:
-            if split_of.setdefault(image.name, split) != split:
-                found = f"the image {image.name!r} in the splits {split_of[image.name]} and {split}"
-                raise mismatch(f"{path}", found, "every image in one split")
+            if other := split_of.get(image.name):
+                places = (
+                    f"twice in the split {split}" if other == split else f"in the splits {other} and {split}"
+                )
+                raise mismatch(
+                    f"{path}", f"the image {image.name!r} {places}", "every image once, in one split"
+                )
+            split_of[image.name] = split
 
 
 def read_coco(paths: Mapping[str, PathLike]) -> Annotations:

@@ -110,8 +110,11 @@ def read_vocabulary(path: PathLike) -> Vocabulary:
     """Read ``idx_to_word`` and ``word_to_idx`` from JSON, and check that each is the inverse of the other."""
     content = read_json(path, "idx_to_word", "word_to_idx")
     words = content["idx_to_word"]
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+    if not isinstance(words, list):
         raise mismatch(f"{path}: idx_to_word", type(words).__name__, "a list of words")
+    for token, word in enumerate(words):
+        if not isinstance(word, str) or len(word.split()) != 1:
+            raise mismatch(f"{path}: idx_to_word[{token}]", repr(word), "a word without white space")
     try:
         vocabulary = Vocabulary(words)
     except ValueError as error:

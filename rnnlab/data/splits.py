@@ -161,6 +161,12 @@ class CaptionSplit:
                 raise mismatch(
                     self.where("captions"), f"row {row} = {self.captions[row].tolist()}", f"{word} {place}"
                 )
+        again = np.flatnonzero((self.captions[:, 1:] == START).any(axis=1))
+        if again.size:
+            found = f"row {again[0]} = {self.captions[again[0]].tolist()}"
+            raise mismatch(
+                self.where("captions"), found, f"{vocabulary.idx_to_word[START]} in the first place only"
+            )
         ends = (self.captions == END).argmax(axis=1)
         after = np.arange(self.captions.shape[1]) > ends[:, None]
         wrong = np.flatnonzero((after != (self.captions == NULL)).any(axis=1))

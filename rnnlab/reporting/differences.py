@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rnnlab.reporting.record import Record
+from rnnlab.reporting.record import UNKNOWN, Record
 
 ABSENT = "-"  # the value of a key that a recipe does not have
 
@@ -27,7 +27,7 @@ def differences(records: Sequence[Record]) -> list[DifferingKey]:
     tables = [None if record.recipe is None else dict(recipe_rows(record)) for record in records]
     compared = [table for table in tables if table is not None]
     keys = dict.fromkeys(key for table in compared for key in table)
-    if len({record.task for record in records if record.recipe is not None}) > 1:
+    if len({record.task for record in records} - {UNKNOWN}) > 1:
         keys = {key: None for key in keys if all(key in table for table in compared)}
     differing = [key for key in keys if len({table.get(key, ABSENT) for table in compared}) > 1]
     return [DifferingKey(key, [(table or {}).get(key, ABSENT) for table in tables]) for key in differing]

@@ -26,6 +26,7 @@ from rnnlab.training.epoch_totals import FORMER
 from rnnlab.training.monitor import MODES
 from rnnlab.training.run_directory import checkpoint_of, holds_run, stage_directories
 
+UNKNOWN = "unknown"  # the task of a run without a readable recipe
 _FILES = ("last.h5", "best.h5", "history.csv", "config.json")
 
 
@@ -127,11 +128,11 @@ class Record:
     def task(self) -> str:
         """The model's outputs: captions, translations or classes; "unknown" without a readable recipe."""
         if self.recipe is None:
-            return "unknown"
+            return UNKNOWN
         try:
             return task_of(recipe_from_dict(self.recipe, to_train=False)).makes
         except RecipeError:
-            return "unknown"
+            return UNKNOWN
 
     @property
     def finished(self) -> bool:
@@ -224,10 +225,16 @@ def _read(path: Path, name: str) -> Record:
         notes.append(f"{path}: its last stage has not begun; {begun[-1]} is the latest")
     model, parameters = described.get("model"), described.get("num_parameters")
     recipe = described.get("config")
+    recipe = recipe if isinstance(recipe, dict) else None
+    if recipe is not None:
+        try:
+            recipe_from_dict(recipe, to_train=False)
+        except RecipeError as error:
+            notes.append(f"{begun[-1] / 'config.json'}: {error}")
     return Record(
         path,
         name,
-        recipe if isinstance(recipe, dict) else None,
+        recipe,
         str(model.get("class", "")) if isinstance(model, dict) else "",
         parameters if isinstance(parameters, int) else None,
         stages,

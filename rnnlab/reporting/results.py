@@ -9,7 +9,7 @@ from typing import Any
 from rnnlab import runs
 from rnnlab.metrics import JavaError
 from rnnlab.recipes.recipe import CaptioningRecipe, DecodingTable, TranslationRecipe
-from rnnlab.reporting.record import Record
+from rnnlab.reporting.record import UNKNOWN, Record
 from rnnlab.runs import Run
 from rnnlab.tasks import task_of
 
@@ -155,7 +155,7 @@ def _scored_data(record: Record) -> dict[str, Any]:
 def comparability(records: Sequence[Record], results: Sequence[Results] = ()) -> list[str]:
     """Remarks for a comparison of runs: different tasks, data or splits. None for a single run."""
     notes = []
-    tasks = list(dict.fromkeys(record.task for record in records))
+    tasks = list(dict.fromkeys(record.task for record in records if record.task != UNKNOWN))
     if len(tasks) > 1:
         notes.append(
             f"the runs are of different tasks ({', '.join(tasks)}): losses and scores are not comparable"
@@ -166,7 +166,7 @@ def comparability(records: Sequence[Record], results: Sequence[Results] = ()) ->
     if len(splits) > 1:
         notes.append(f"the scores are of different splits: {', '.join(splits)}")
     sizes = list(dict.fromkeys(each.evaluation.rows()[0] for each in results if each.evaluation))
-    if len(tasks) == len(splits) == 1 < len(sizes):
+    if len(tasks) <= 1 and len(splits) == 1 < len(sizes):
         scored, unit = " and ".join(count for _, count in sizes), sizes[0][0]
         notes.append(
             f"the runs are scored on {scored} {unit}, so their scores are not comparable; give --max-{unit}"

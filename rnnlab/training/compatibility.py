@@ -1,4 +1,4 @@
-"""Whether a model and data fit a checkpoint: configuration, vocabulary, scaling and fingerprint."""
+"""Whether a model, data and a checkpoint fit together: configuration, vocabulary, scaling and fingerprint."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.models.base import LOSS_PARTS, LOSSES
 from rnnlab.reading import PathLike
 from rnnlab.training.checkpoint import (
@@ -110,20 +111,41 @@ def check_words(
     CheckpointError
         If they differ: with the number of words of each, and the first that differ.
     """
-    if dict(found) == dict(expected):
-        return
+    if dict(found) != dict(expected):
+        raise CheckpointError(
+            path,
+            field,
+            f"{len(found):,} words",
+            f"the {len(expected):,} of the {owner}; {_differ(found, expected)}",
+        )
+
+
+def check_vocabularies(model: Any, data: Any) -> None:
+    """Check that a model and its data give the same tokens to words, where both have vocabularies.
+
+    Raises
+    ------
+    ValueError
+        If a word has another token in the model.
+    """
+    for name, words in (("word_to_idx", "vocabulary"), ("source_word_to_idx", "source_vocabulary")):
+        found, expected = getattr(model, name, None), getattr(getattr(data, words, None), "word_to_idx", None)
+        if isinstance(found, Mapping) and isinstance(expected, Mapping) and dict(found) != dict(expected):
+            raise InputError(
+                f"Solver: model.{name} has {len(found):,} words, expected the {len(expected):,} of "
+                f"data.{words}; {_differ(found, expected)}"
+            )
+
+
+def _differ(found: Mapping[str, int], expected: Mapping[str, int]) -> str:
+    """The first tokens that have different words in two vocabularies."""
     words, others = ({token: word for word, token in each.items()} for each in (found, expected))
     differ = (token for token in sorted({**words, **others}) if words.get(token) != others.get(token))
     listed = ", ".join(
         f"{token} is {_quoted(words.get(token))}, not {_quoted(others.get(token))}"
         for token in islice(differ, _SHOWN)
     )
-    raise CheckpointError(
-        path,
-        field,
-        f"{len(found):,} words",
-        f"the {len(expected):,} of the {owner}; the first tokens that differ: {listed}",
-    )
+    return f"the first tokens that differ: {listed}"
 
 
 def _quoted(word: str | None) -> str:

@@ -39,6 +39,7 @@ from rnnlab.options import (
 )
 from rnnlab.training.callbacks.callback import Callback, check_callbacks, notify
 from rnnlab.training.checkpointing import InDirectory, InMemory, OnOtherRanks, Storage
+from rnnlab.training.compatibility import check_vocabularies
 from rnnlab.training.distributed import (
     check_same,
     communicator_of,
@@ -198,7 +199,7 @@ class Solver:
     Raises
     ------
     ValueError, TypeError
-        If an argument is invalid. The error names it.
+        If an argument is invalid, or the model's vocabulary is not that of the data. The error names it.
     FileExistsError
         If ``run_dir`` already holds a run.
     """
@@ -257,6 +258,7 @@ class Solver:
         if device is not None:
             check_interface("model", model, ("to",))
             model.to(device_of_rank(ranks, device))  # type: ignore[attr-defined]
+        check_vocabularies(model, data)
         self.model, self.data, self._objective = model, data, objective
         self._is_first = ranks.rank == 0
         self.callbacks = check_callbacks(callbacks) if self._is_first else []

@@ -343,3 +343,7 @@ def test_an_image_is_in_one_split(karpathy):
     karpathy.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=rf"found the image '{first['filename']}' in the splits \w+ and \w+"):
         read_karpathy(karpathy)
+    content["images"][-1] = first
+    karpathy.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=rf"found the image '{first['filename']}' twice in the split \w+"):
+        read_karpathy(karpathy)

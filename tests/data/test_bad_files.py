@@ -140,7 +140,13 @@ BAD = {
         VOCABULARY,
         edited(lambda content: content | {"idx_to_word": [0, 1]}),
         ValueError,
-        "idx_to_word: found list, expected a list of words",
+        r"idx_to_word\[0\]: found 0, expected a word without white space",
+    ),
+    "vocabulary of two words in one": (
+        VOCABULARY,
+        edited(lambda content: content | {"idx_to_word": [*content["idx_to_word"], "two words"]}),
+        ValueError,
+        r"idx_to_word\[\d+\]: found 'two words', expected a word without white space",
     ),
     "vocabulary without special words": (
         VOCABULARY,

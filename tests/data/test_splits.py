@@ -48,6 +48,12 @@ def test_model_inputs_are_the_features_themselves():
     assert two.model_inputs[1] is two.global_features
 
 
+def test_a_caption_starts_once():
+    wrong = split(captions=np.array([[1, 4, 2, 0], [1, 1, 4, 2]]))
+    with pytest.raises(ValueError, match=r"row 1 = \[1, 1, 4, 2\], expected <START> in the first place only"):
+        wrong.check_tokens(Vocabulary(["x", "y"]))
+
+
 @pytest.mark.parametrize("caption", [[1, 4, 2, 5], [1, 4, 2, 2], [1, 2, 0, 4], [1, 0, 4, 2]])
 def test_padding_comes_after_the_end_and_nothing_else(caption):
     vocabulary = Vocabulary(["x", "y"])

@@ -3,7 +3,9 @@ import json
 import pytest
 
 from rnnlab.reporting.curves import charts
+from rnnlab.reporting.differences import differences
 from rnnlab.reporting.record import duration, read_records
+from rnnlab.reporting.results import comparability
 
 from .conftest import history
 
@@ -136,6 +138,18 @@ def test_a_recipe_that_is_nested_too_deeply_is_unknown(write_run):
     (record,) = read_records([path])
     assert record.task == "unknown"
     assert len(record.stages[0].history) == 3
+
+
+def test_a_recipe_with_a_key_of_another_version(write_run):
+    paths = write_run("one"), write_run("two")
+    config = json.loads((paths[1] / "config.json").read_text())
+    config["config"]["data"]["nokey"] = 3
+    (paths[1] / "config.json").write_text(json.dumps(config))
+    records = read_records(paths)
+    assert [record.task for record in records] == ["captions", "unknown"]
+    assert "config.json: config: data.nokey is unknown" in " ".join(records[1].notes)
+    assert [each.key for each in differences(records)] == ["data.nokey"]
+    assert not any("different tasks" in note for note in comparability(records))
 
 
 def test_a_run_without_a_recipe_has_curves(write_run):

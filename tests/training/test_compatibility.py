@@ -16,7 +16,7 @@ from rnnlab.training.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from rnnlab.training.compatibility import check_data, check_model
+from rnnlab.training.compatibility import check_data, check_model, check_vocabularies
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -88,6 +88,19 @@ def test_vocabularies_that_differ_are_described(tmp_path):
         check_data(tmp_path, load_checkpoint(tmp_path), other)
 
 
+def test_a_model_with_other_words_than_its_data(rng):
+    data = caption_data(rng, ["red", "small"])
+    words = data.vocabulary.word_to_idx
+    Solver(CaptioningRNN(words, data.num_features, 2, 3), data)
+    swapped = words | {"red": words["small"], "small": words["red"]}
+    for found, message in (
+        (swapped, "the first tokens that differ: 4 is 'small', not 'red', 5 is 'red', not 'small'"),
+        (words | {"new": 6}, "has 7 words, expected the 6 of data.vocabulary; .*: 6 is 'new', not none"),
+    ):
+        with pytest.raises(ValueError, match=f"Solver: model.word_to_idx .*{message}"):
+            Solver(CaptioningRNN(found, data.num_features, 2, 3), data)
+
+
 def test_a_run_resumes_with_the_same_data_only(tmp_path):
     model = train(caption_data(np.random.default_rng(0)), tmp_path)
     Solver.resume(tmp_path, model, caption_data(np.random.default_rng(0)), num_epochs=2)
@@ -150,6 +163,10 @@ def test_pairs_and_pixels_are_compared_too(tmp_path):
     check_data(tmp_path, saved, ParallelData(pairs))
     with pytest.raises(CheckpointError, match="source_vocabulary: found 6 words, .* 4 is 'b', not 'e'"):
         check_data(tmp_path, saved, other)
+    model = SimpleNamespace(source_word_to_idx=data.source_vocabulary.word_to_idx)
+    check_vocabularies(model, data)
+    with pytest.raises(ValueError, match="model.source_word_to_idx has 6 words, .*: 4 is 'b', not 'e'"):
+        check_vocabularies(model, other)
 
     images = np.random.default_rng(0).integers(0, 255, (9, 4, 5)).astype(np.uint8)
     pixels = {"train": (images, np.arange(9))}
