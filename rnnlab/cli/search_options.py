@@ -25,12 +25,19 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
     _add_beam(group)
     if n_best:
         group.add_argument(
-            "--n-best", "--nbest", type=positive_integer, metavar="N", help="find N sentences for each source"
+            "--n-best",
+            "--nbest",
+            type=positive_integer,
+            metavar="N",
+            help="beam search that finds N sentences for each source",
         )
     _add_lengths(group)
     group.add_argument("--temperature", type=float, help="the temperature of sampling")
     group.add_argument(
-        "--top-k", type=natural_number, metavar="K", help="sample from the K most probable words"
+        "--top-k",
+        type=natural_number,
+        metavar="K",
+        help="sample from the K most probable words, and those as probable as the last of them; 0: from all",
     )
     group.add_argument("--top-p", type=float, metavar="P", help="sample from the nucleus of probability P")
     add_first(group, "only the first N")

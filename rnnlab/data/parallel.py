@@ -28,6 +28,7 @@ Pair = tuple[Words, Words]  # a source and a target
 
 LONG_PAIRS = ("drop", "cut")
 
+_SHOWN = 30  # the most words of a sentence in a summary
 _WINDOW = 20  # batches whose pairs are sorted by length together
 
 
@@ -248,7 +249,7 @@ class ParallelData(SplitData[ParallelSplit]):
             lines.append(f"{name:<18}{len(split):>9,}{words:>16}{longest:>14}{unknown:>16}")
         for name, split in self.splits.items():
             for pair in zip(split.source[:1], split.target[:1], strict=True):
-                lines.append(f"{name}: {' | '.join(' '.join(words) for words in pair)}")
+                lines.append(f"{name}: {' | '.join(map(_begin, pair))}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -303,6 +304,11 @@ class ParallelData(SplitData[ParallelSplit]):
         if self.subwords is not None:
             counts.update(self.subwords[side].pieces)
         return Vocabulary.from_counts(counts, min_count, max_size)
+
+
+def _begin(words: Words) -> str:
+    """The first words of a sentence."""
+    return " ".join([*words[:_SHOWN], *["..."] * (len(words) > _SHOWN)])
 
 
 def source_row(vocabulary: Vocabulary, words: Words) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
-from rnnlab.ops import Primitives, ops_for
+from rnnlab.ops import Primitives, is_subclassed, ops_for
 from rnnlab.types import Array
 
 
@@ -37,11 +37,20 @@ def ops_of(function: str, /, **arrays: Array) -> Primitives:
         return ops_for(*arrays.values())
     except TypeError as error:
         for name, array in arrays.items():
+            check_plain(f"{function}: {name}", array)
             if type(array).__module__.partition(".")[0] not in ("numpy", "cupy"):
                 raise InputTypeError(
                     f"{function}: {name} is a {type(array).__name__}, expected a NumPy or CuPy array"
                 ) from None
         raise InputTypeError(f"{function}: {error}") from None
+
+
+def check_plain(argument: str, array: Any) -> None:
+    """Raise TypeError if an array is a matrix, a masked array or of another subclass of ``numpy.ndarray``."""
+    if is_subclassed(array):
+        raise InputTypeError(
+            f"{argument} is a {type(array).__name__}, expected a plain array, as numpy.array makes"
+        )
 
 
 def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, int]:
@@ -88,6 +97,7 @@ def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, 
             raise InputError(
                 f"{function}: {name} has shape {shape}, expected {_written(specification, expected)}"
             )
+        check_plain(f"{function}: {name}", array)
         dtypes[name] = array.dtype
     _check_dtypes(function, dtypes)
     return sizes
@@ -118,6 +128,7 @@ def check_float(function: str, name: str, array: Array) -> None:
     TypeError
         If the array has another dtype.
     """
+    check_plain(f"{function}: {name}", array)
     _check_dtype(function, name, array.dtype)
 
 
@@ -136,6 +147,7 @@ def check_real(argument: str, array: Array) -> None:
         If the array holds anything but booleans, integers or floating-point numbers. Complex numbers are
         refused because a conversion would drop their imaginary part.
     """
+    check_plain(argument, array)
     if not isinstance(array.dtype, np.dtype):
         raise InputTypeError(f"{argument} is a {type(array).__name__}, expected a NumPy or CuPy array")
     if array.dtype.kind not in "biuf":
@@ -167,6 +179,7 @@ def check_gradient(
     """
     if not hasattr(dout, "shape"):
         raise InputTypeError(f"{function}: {name} is a {type(dout).__name__}, expected an array")
+    check_plain(f"{function}: {name}", dout)
     if dout.shape != shape:
         raise InputError(f"{function}: {name} has shape {dout.shape}, expected {shape}")
     if dout.dtype != dtype:
@@ -339,6 +352,7 @@ def as_padded(function: str, name: str, rows: Any) -> np.ndarray:
     ValueError
         If they are lists of different lengths.
     """
+    check_plain(f"{function}: {name}", rows)
     try:
         return np.asarray(rows)
     except ValueError:

@@ -53,6 +53,7 @@ __all__ = [
     "describe_products",
     "device_of",
     "gpu_training",
+    "is_subclassed",
     "num_gpus",
     "ops_for",
     "ops_on",
@@ -68,6 +69,7 @@ if TYPE_CHECKING:  # mypy compares the signatures of each module with the Protoc
     _MODULES: tuple[Primitives, ...] = (numpy_ops, numba, cuda)
 
 _NUMPY = (np.ndarray, np.generic)
+_PLAIN = (np.generic, np.memmap)
 
 
 def ops_for(*arrays: Any) -> Primitives:
@@ -76,10 +78,11 @@ def ops_for(*arrays: Any) -> Primitives:
     Raises
     ------
     TypeError
-        If the arrays are of different libraries, or of one that has no primitives.
+        If the arrays are of different libraries, or of one that has no primitives, or of a subclass of
+        ``numpy.ndarray``: ``*`` of a matrix is another product, and a masked array hides elements.
     """
     for array in arrays:
-        if not isinstance(array, _NUMPY):
+        if type(array) is not np.ndarray and not isinstance(array, _PLAIN):
             break
     else:
         if arrays:
@@ -89,8 +92,20 @@ def ops_for(*arrays: Any) -> Primitives:
         return cast(Primitives, importlib.import_module("rnnlab.ops.cuda"))
     if libraries == {"numpy", "cupy"}:
         raise InputTypeError("expected arrays of one library, got NumPy and CuPy arrays together")
+    for array in arrays:
+        if is_subclassed(array):
+            raise InputTypeError(
+                f"got a {type(array).__name__}, expected a plain array, as numpy.array makes"
+            )
     kinds = sorted({f"{type(array).__module__}.{type(array).__name__}" for array in arrays})
     raise InputTypeError(f"expected NumPy or CuPy arrays, got {', '.join(kinds)}")
+
+
+def is_subclassed(array: Any) -> bool:
+    """Whether an array is of a subclass of ``numpy.ndarray``, with its own operators or hidden elements."""
+    return (
+        type(array) is not np.ndarray and isinstance(array, np.ndarray) and not isinstance(array, np.memmap)
+    )
 
 
 def unchecked(ops: Primitives) -> Primitives:

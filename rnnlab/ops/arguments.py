@@ -30,7 +30,7 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.types import Array
 
-__all__ = ["PRIMITIVES", "Argument", "Declaration", "checked", "is_unusual", "normal_divisor"]
+__all__ = ["PRIMITIVES", "Argument", "Declaration", "checked", "is_unusual", "normal_divisor", "own_scale"]
 _form = operator.attrgetter("shape", "dtype")
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _ARGUMENT = re.compile(r"(\w+)(!?) \(([^)]*)\)(?: (-1|0)\.\.(\w+))?(?: (float64|uint32|int64))?(?: = (\w+))?")
@@ -419,6 +419,26 @@ PRIMITIVES: dict[str, Declaration] = {
         "flush_subnormals": "x! (P,)",
     }.items()
 }
+
+
+def own_scale(function: str, scale: Any, rows: int) -> Any:
+    """A factor of each row as an array (M,) in memory of its own; a single factor as it is.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the array has another shape, or a dtype that is not of floating-point numbers.
+    """
+    if np.ndim(scale) == 0:
+        return scale
+    if np.shape(scale) != (rows,):
+        raise InputError(
+            f"{function}: scale has shape {np.shape(scale)}, expected a number or (M,) = {(rows,)}"
+        )
+    scale = np.array(scale)
+    if scale.dtype not in _FLOATS:
+        raise InputTypeError(f"{function}: scale has dtype {scale.dtype}, expected float32 or float64")
+    return scale
 
 
 def normal_divisor(value: float, dtype: np.dtype) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Literal
 
 from matplotlib.axes import Axes
@@ -17,8 +18,10 @@ COLORS = (BLUE, ORANGE, "#5b8c5a", "#8a5a9e", "#b08d3c")  # for several models
 
 
 def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
-    """Write a figure as PNG."""
-    figure.savefig(path, format="png", dpi=dpi)
+    """Write a figure as PNG. Characters that the font lacks are drawn as boxes, without a warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        figure.savefig(path, format="png", dpi=dpi)
 
 
 def new_figure(width: float, height: float) -> Figure:

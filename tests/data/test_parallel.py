@@ -127,6 +127,12 @@ def test_the_generator_alone_decides_the_order(rng):
     assert [batch.tolist() for batch in first] != [batch.tolist() for batch in other]
 
 
+def test_a_summary_has_the_first_words_of_long_sentences():
+    source = [f"w{k}" for k in range(31)]
+    lines = ParallelData({"train": [(source, ["c"])]}).describe().splitlines()
+    assert lines[-1] == f"train: {' '.join(source[:30])} ... | c"
+
+
 def test_long_training_pairs_are_dropped_or_cut():
     data = ParallelData(PAIRS, max_length=2)
     assert (data.num_long, len(data.split("train")), len(data.split("val"))) == (2, 1, 2)

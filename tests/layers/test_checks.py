@@ -87,11 +87,11 @@ def test_only_float32_and_float64_in_native_byte_order(dtype):
         check_float("f", "x", np.zeros(2, dtype))
 
 
-def layer_calls(dtype):
+def layer_calls(dtype, make=np.zeros):
     """A forward of every kind of layer on arrays of a dtype."""
 
     def arrays(*shapes):
-        return [np.zeros(shape, dtype) for shape in shapes]
+        return [make(shape, dtype) for shape in shapes]
 
     def mapped(**shapes):
         return dict(zip(shapes, arrays(*shapes.values()), strict=True))
@@ -148,6 +148,30 @@ def test_every_layer_refuses_other_dtypes_in_its_forward(layer):
         expected = re.escape(f"has dtype {np.dtype(dtype)}, expected float32 or float64 in native byte order")
         with pytest.raises(TypeError, match=rf"^\w+_(forward|loss): \w+ {expected}"):
             layer_calls(dtype)[layer]()
+
+
+@pytest.mark.parametrize("layer", layer_calls(np.float64))
+def test_every_layer_refuses_masked_arrays(layer):
+    """NumPy and the compiled kernels would disagree about the hidden elements."""
+    with pytest.raises(TypeError, match=r"^\w+_(forward|loss): \w+ is a MaskedArray, expected a plain array"):
+        layer_calls(np.float64, np.ma.zeros)[layer]()
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru", "simplified_gru"])
+def test_steps_refuse_a_matrix_as_gradient(cell):
+    """Its ``*`` is a matrix product."""
+    gates = {"rnn": 1, "lstm": 4, "gru": 3, "simplified_gru": 2}[cell]
+    state = [zeros(2, 2)] * (2 if cell == "lstm" else 1)
+    params = zeros(2, 2 * gates), zeros(2, 2 * gates), zeros(2 * gates)
+    cache = getattr(layers, f"{cell}_step_forward")(zeros(2, 2), *state, *params)[-1]
+    gradients = [zeros(2, 2).view(np.matrix)] * len(state)
+    with pytest.raises(TypeError, match=rf"^{cell}_step_backward: \w+ is a matrix, expected a plain array"):
+        getattr(layers, f"{cell}_step_backward")(*gradients, cache)
+
+
+def test_memory_of_a_file_is_a_plain_array(tmp_path):
+    x = np.memmap(tmp_path / "x", np.float64, "w+", shape=(2, 3))
+    assert layers.relu_forward(x)[0].shape == (2, 3)
 
 
 def test_real_numbers():

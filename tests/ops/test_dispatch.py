@@ -118,6 +118,12 @@ def test_no_library_with_primitives(arrays, got):
         ops_for(*arrays)
 
 
+@pytest.mark.parametrize("array", [np.ma.zeros(2), np.zeros(2).view(type("Own", (np.ndarray,), {}))])
+def test_subclasses_of_arrays(array):
+    with pytest.raises(TypeError, match=f"got a {type(array).__name__}, expected a plain array"):
+        ops_for(np.zeros(2), array)
+
+
 def test_importing_loads_neither_numba_nor_mkl():
     code = "import sys, rnnlab.ops, rnnlab.models; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

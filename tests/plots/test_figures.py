@@ -24,6 +24,13 @@ def test_a_slow_machine_draws_legends_without_a_warning(kind, rng, losses, histo
     plots.save(figure, tmp_path / "figure.png", dpi=30)
 
 
+def test_characters_that_the_font_lacks(losses, tmp_path):
+    figure = plots.loss_curve(losses)
+    figure.axes[0].set_title("狗")
+    plots.save(figure, tmp_path / "figure.png", dpi=30)
+    assert (tmp_path / "figure.png").exists()
+
+
 def test_saved_as_png_without_pyplot(losses, tmp_path):
     figure = plots.loss_curve(losses)
     assert type(figure) is Figure

@@ -1,8 +1,9 @@
 """Checks of a kernel's arguments in compiled code, before the kernel touches memory.
 
-numba itself refuses other dtypes, other layouts and read-only arrays. It does not check shapes, indices and
-overlaps; these are checked here, according to the kernel's :class:`~rnnlab.ops.arguments.Declaration`. That
-takes some nanoseconds per call. In Python it would take as long as a short kernel.
+numba itself refuses other dtypes, other layouts and read-only arrays. It does not tell the two byte orders
+apart once it has seen an unaligned array: the layers check the byte order. It does not check shapes, indices
+and overlaps; these are checked here, according to the kernel's :class:`~rnnlab.ops.arguments.Declaration`.
+That takes some nanoseconds per call. In Python it would take as long as a short kernel.
 """
 
 from __future__ import annotations

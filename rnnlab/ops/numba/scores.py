@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rnnlab.ops.arguments import normal_divisor
+from rnnlab.ops.arguments import normal_divisor, own_scale
 from rnnlab.ops.numba.embedding import as_indices
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum
@@ -22,7 +22,11 @@ def softmax_cross_entropy(
     scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
 ) -> Array:
     """losses = -q . log p; dscores = scale (p - q); q = (1 - smoothing) onehot(target) + smoothing / V."""
-    losses, by_row = empty(scores.shape[0], scores.dtype), np.ndim(scale) > 0
+    losses, scale = (
+        empty(scores.shape[0], scores.dtype),
+        own_scale("softmax_cross_entropy", scale, len(scores)),
+    )
+    by_row = np.ndim(scale) > 0
     factor = 1.0 if by_row else scale
     _softmax_cross_entropy(scores, as_indices(targets), factor, smoothing, dscores, losses)
     if by_row:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnlab.ops.arguments import checked, normal_divisor
+from rnnlab.ops.arguments import checked, normal_divisor, own_scale
 from rnnlab.types import Array
 
 _BLOCK = 1 << 16  # elements per block of rows, so that a block stays in the cache for all passes
@@ -16,7 +16,8 @@ def softmax_cross_entropy(
 ) -> Array:
     M, V = scores.shape
     certain, shared = 1 - smoothing, smoothing / max(V, 1)
-    losses, scales = np.empty(M, scores.dtype), np.broadcast_to(scale, M)
+    losses = np.empty(M, scores.dtype)
+    scales = np.broadcast_to(own_scale("softmax_cross_entropy", scale, M), M)
     step = max(1, _BLOCK // max(V, 1))
     for start in range(0, M, step):
         block = slice(start, start + step)
@@ -38,7 +39,7 @@ def softmax_cross_entropy(
 
 @checked
 def log_softmax(scores: Array, out: Array | None = None) -> Array:
-    shifted = np.subtract(scores, scores.max(axis=1, keepdims=True), out=out)
+    shifted = np.subtract(scores, scores.max(axis=1, keepdims=True, initial=-np.inf), out=out)
     shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return shifted
 

@@ -35,6 +35,25 @@ def test_softmax_cross_entropy_block_by_block(smoothing, per_block, rng, monkeyp
     np.testing.assert_array_equal(scores, dscores)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_a_scale_for_each_row(backend, rng):
+    """It may be in the memory of the result; a wrong one leaves the result as it was."""
+    primitive = pytest.importorskip(f"rnnlab.ops.{backend}").softmax_cross_entropy
+    scores, targets = rng.standard_normal((3, 4)), np.array([0, 1, 2])
+    expected, found = np.empty((3, 4)), np.full((3, 4), 0.5)
+    primitive(scores, targets, np.full(3, 0.5), expected)
+    primitive(scores, targets, found[:, 3], found)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    for scale, message in (
+        (np.ones(2), r"scale has shape \(2,\), expected a number or \(M,\) = \(3,\)"),
+        (np.ones((3, 1)), r"scale has shape \(3, 1\)"),
+        (np.ones(3, complex), "scale has dtype complex128, expected float32 or float64"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=f"softmax_cross_entropy: {message}"):
+            primitive(scores, targets, scale, found)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_softmax_cross_entropy_of_more_rows_than_a_block(rng):
     V = 1000
     M = 2 * (module._BLOCK // V) + 3
