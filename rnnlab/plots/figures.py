@@ -24,11 +24,10 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
         figure.savefig(path, format="png", dpi=dpi)
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty white figure of this size in inches, on the Agg canvas."""
-    figure = Figure(
-        figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08), facecolor="white"
-    )
+def new_figure(width: float, height: float, *, w_pad: float = 0.1) -> Figure:
+    """An empty white figure of this size in inches, on the Agg canvas; w_pad is the space beside axes."""
+    layout = ConstrainedLayoutEngine(w_pad=w_pad, h_pad=0.08)
+    figure = Figure(figsize=(width, height), layout=layout, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 

@@ -72,7 +72,7 @@ def attention_grid(
     images : sequence of (h, w, 3) uint8 arrays
         Of any sizes.
     words : sequence of sequences of str
-        The sentence of each image.
+        The sentence of each image. A word may have several lines.
     weights : sequence of (T, L) arrays
         The attention of each word to the L regions of a square grid, row by row.
     columns : int
@@ -93,7 +93,9 @@ def attention_grid(
         )
     columns = max(1, min(columns, max(map(len, words))))
     heights = [max(1, -(-len(sentence) // columns)) for sentence in words]  # in rows
-    figure = new_figure((1 + columns) * width, sum(heights) * (width + 0.3))
+    lines = 1 + max(word.count("\n") for sentence in [[""], *words] for word in sentence)
+    inches = sum(heights) * (width + 0.3 + 0.15 * (lines - 1))
+    figure = new_figure((1 + columns) * width, inches, w_pad=0.04)
     grid = figure.subplots(sum(heights), 1 + columns, squeeze=False)
     for axes in grid.ravel():
         axes.axis("off")
@@ -115,9 +117,9 @@ def attention_grid(
                 seen, cmap="magma", alpha=0.6, vmin=0, vmax=1, extent=(0, length, height, 0),
                 interpolation="bilinear",
             )  # fmt: skip
-            axes.set_title(word, color=INK, fontsize=8, pad=2)
+            axes.set_title(word, color=INK, fontsize=9, pad=2)
             below = {"transform": axes.transAxes, "ha": "center", "va": "top"}
-            axes.text(0.5, -0.03, f"{largest:.2f}", color=INK, fontsize=6, **below)
+            axes.text(0.5, -0.03, f"{largest:.2f}", color=INK, fontsize=8, **below)
     return figure
 
 

@@ -77,6 +77,17 @@ def test_attention_grid_wraps_long_sentences(rng):
     assert figure.get_figwidth() == 8 * 1.25
 
 
+def test_attention_grid_has_room_for_several_lines_above_a_map(rng):
+    """The maps keep their size: the figure becomes higher."""
+    image, weights = np.zeros((4, 4, 3), np.uint8), [rng.random((1, 4))]
+    sizes = []
+    for word in ("star", "block 1\nstep 1\na\nstar"):
+        figure = plots.attention_grid([image] * 2, [[word]] * 2, weights * 2)
+        figure.draw_without_rendering()
+        sizes.append([axes.get_window_extent().height for axes in figure.axes])
+    np.testing.assert_allclose(sizes[1], sizes[0], rtol=0.05)
+
+
 @pytest.mark.parametrize(
     ("words", "weights", "message"),
     [

@@ -72,16 +72,16 @@ __device__ inline REAL sum(REAL x, REAL y) { return x + y; }
 
 // Combines the values of a block's threads; every thread gets the result. `workspace` has an element per warp.
 #define REDUCTION(name, combine, neutral, type)                                                              \
-    __device__ inline type name(type value, type* workspace) {                                                    \
+    __device__ inline type name(type value, type* workspace) {                                               \
         int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = (blockDim.x + WARP - 1) / WARP;    \
         for (int distance = WARP / 2; distance; distance /= 2)                                               \
             value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));                           \
         if (warps == 1) return value;                                                                        \
         __syncthreads(); /* the workspace may still be read by the previous call */                              \
-        if (lane == 0) workspace[warp] = value;                                                                   \
+        if (lane == 0) workspace[warp] = value;                                                              \
         __syncthreads();                                                                                     \
         value = neutral;                                                                                     \
-        for (int k = 0; k < warps; ++k) value = combine(value, workspace[k]);                                     \
+        for (int k = 0; k < warps; ++k) value = combine(value, workspace[k]);                                \
         return value;                                                                                        \
     }
 
