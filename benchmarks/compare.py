@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks import table
 
 _DRAWS = 1000
-_COLUMNS = ("case", "beside", "ratio before", "ratio now", "change")
+_COLUMNS = ("case", "compared with", "ratio before", "ratio now", "change")
 _WIDTHS = (60, 20, 22, 22, 8)
 
 Report = Mapping[str, Any]

@@ -57,7 +57,7 @@ class Row(NamedTuple):
         return "" if self.target is None else f"{self.target:.2f}"
 
 
-COLUMNS = ("case", OURS, "beside", "ratio", "target", "met")
+COLUMNS = ("case", OURS, "compared with", "ratio", "target", "met")
 _WIDTHS = (52, 12, 28, 8, 18, 4)
 
 
@@ -80,7 +80,7 @@ def head(
 
 def summary(rows: Sequence[Row], *, markdown: bool) -> str:
     """All rows that have a target, in one table, and how many of them miss it."""
-    columns, widths = ("work", "beside", "ratio", "target", "met"), (68, 20, 8, 18, 4)
+    columns, widths = ("work", "compared with", "ratio", "target", "met"), (68, 20, 8, 18, 4)
     aimed = [row for row in rows if row.met is not None]
     lines = [head("summary", markdown=markdown, columns=columns, widths=widths)] if aimed else []
     for row in aimed:

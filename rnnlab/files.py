@@ -140,7 +140,9 @@ def atomic_folder(argument: str, path: str | os.PathLike[str]) -> Iterator[Path]
             _put(temporary, target, 0o777)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-    except WriteError as error:  # of a file in the temporary folder, which no longer exists
+    except (
+        WriteError
+    ) as error:  # name the target instead of a file in the temporary folder, which no longer exists
         reason = error.__cause__ if isinstance(error.__cause__, OSError) else error
         raise WriteError(target, reason) from error
     except OSError as error:

@@ -29,7 +29,7 @@ class Parameters(MutableMapping[str, Array]):
     dtype : dtype
         The dtype of all arrays.
     flat : 1-D array, optional
-        The buffer of which the arrays are views. By default it is a new array of zeros.
+        The buffer that the arrays are views of. By default it is a new array of zeros.
 
     Attributes
     ----------

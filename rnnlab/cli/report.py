@@ -161,5 +161,5 @@ def _scored_on_split(records: list[Record], options: argparse.Namespace) -> list
     """
     found = scored(records, options)
     if options.split and found and all(each.lacks_split for each in found):
-        raise MissingDataError(f"--split {options.split}: the data of no run have it")
+        raise MissingDataError(f"--split {options.split}: no run has this split in its data")
     return found

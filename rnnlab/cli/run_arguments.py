@@ -36,7 +36,7 @@ def open_runs(directories: Sequence[str], options: argparse.Namespace, *, with_d
         If ``--average`` is given for one run, or the runs do not form an ensemble.
     """
     if options.average and len(directories) == 1:
-        raise InputError("--average is given, but there is one run: it is for several")
+        raise InputError("--average is given with one run, expected several runs")
     average = options.average or ENSEMBLE_AVERAGES[0]
     return load_ensemble(directories, with_data=with_data, device=device_here(options), average=average)
 

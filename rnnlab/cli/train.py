@@ -63,7 +63,7 @@ def add(commands: Any) -> None:
     train.add_argument(
         "--epochs",
         type=positive_integer,
-        help="the total number of epochs; of the last stage, if the recipe has stages",
+        help="the total number of epochs (of the last stage, if the recipe has stages)",
     )
     add_device(train)
     add_matmul(train)

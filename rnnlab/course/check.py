@@ -41,7 +41,7 @@ class Report:
     functions : tuple of str
         The checked functions: their names, and where they are defined.
     errors : dict of str to float
-        The relative distance of each result and gradient from the right one, the largest over all inputs.
+        The relative distance of each result and gradient from the correct one, the largest over all inputs.
     problems : list of str
         Exceptions, wrong numbers of results, wrong shapes, and writes into the caller's arrays.
     diagnoses : list of Diagnosis
@@ -101,7 +101,7 @@ def check(
     name : str
         The name of the exercise, such as "lstm_step", or of one of its functions.
     forward : callable, optional
-        The forward, or the loss. The right one is used if it is left out.
+        The forward, or the loss. The correct one is used if it is left out.
     backward : callable, optional
         The backward, which gets the cache of ``forward``. It is not checked if it is left out.
     seed : int, optional
@@ -246,7 +246,7 @@ def _expected(exercise: Exercise) -> str:
 
 
 def _takes(function: Callable[..., Any] | None, options: Mapping[str, Any]) -> bool:
-    """Whether a function has keyword arguments with these names. None stands for the right one, which has."""
+    """Whether a function has these keyword arguments. None is the correct function, which has them."""
     if function is None or not options:
         return True
     try:
@@ -256,7 +256,7 @@ def _takes(function: Callable[..., Any] | None, options: Mapping[str, Any]) -> b
 
 
 def _right(exercise: Exercise, draw: Draw) -> Results:
-    """The right results of the forward."""
+    """The correct results of the forward."""
     results = exercise.forward(*copied(draw.inputs).values(), **draw.options_of("forward"))
     return exercise.named("forward", results)
 
@@ -267,7 +267,7 @@ def _right(exercise: Exercise, draw: Draw) -> Results:
 def _judge(
     report: Report, runs: Runs, right: Sequence[Results], *, known: bool = True, limit: float = _LIMIT
 ) -> None:
-    """Add the findings of the runs to the report. Mistakes are only known relative to a right forward."""
+    """Add the findings of the runs to the report. Mistakes are only known relative to a correct forward."""
     report.problems += runs.problems
     common = sum(not draw.note for draw in runs.draws)
     if len(runs.values) < common:
@@ -311,7 +311,7 @@ def _distance(one: Array, other: Array) -> float:
 
 
 def _in_float32(one: Array, other: Array) -> bool:
-    """Whether all numbers of a nearly right result are representable in float32."""
+    """Whether all numbers of a nearly correct result are representable in float32."""
     return _EXACT < _distance(one, other) <= _ROUNDED and np.array_equal(one, one.astype(np.float32))
 
 
@@ -341,7 +341,7 @@ def _gradients(
     values: Sequence[Results],
     right: Sequence[Results],
 ) -> Sequence[Results]:
-    """The gradients of a forward: the right ones if it is right (float32 included), else numeric ones."""
+    """The gradients of a forward: the correct ones if it is right (float32 included), else numeric ones."""
     expected: list[Results] = []
     for draw, found, correct in zip(draws, values, right, strict=True):
         pairs = [(found[name], correct[name]) for name in correct if name in found]

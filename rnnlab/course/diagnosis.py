@@ -1,9 +1,10 @@
 """Name the mistake in a student's function from the numbers that it returns.
 
-The results of every single-mistake version of the right function (:mod:`rnnlab.course.variants`) are computed
-once, on fixed random inputs. The difference between a student's results and the right ones is compared with
-the difference of each version. Two mistakes at once are found as the sum of two differences, which is exact
-if they do not act on the same path. Versions that give the same numbers are ties, and all of them are named.
+The results of every version of the correct function with a single mistake (:mod:`rnnlab.course.variants`)
+are computed once, on fixed random inputs. The difference between a student's results and the correct ones is
+compared with the difference of each version. Two mistakes at once are found as the sum of two differences,
+which is exact if they do not act on the same path. Versions that give the same numbers are ties, and all of
+them are named.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def diagnose(
     *,
     square: bool = False,
 ) -> Diagnosis:
-    """Explain the difference between a student's results and the right ones.
+    """Explain the difference between a student's results and the correct ones.
 
     Parameters
     ----------
@@ -72,8 +73,8 @@ def diagnose(
     kind : "forward" or "backward"
         The function that computes them.
     found, right : sequence of mappings of str to array
-        The student's results and the right ones, for each of :func:`draws_of`. Results that ``found`` lacks,
-        because their shape is wrong, are ignored.
+        The student's results and the correct ones, for each of :func:`draws_of`. Results that ``found``
+        lacks, because their shape is wrong, are ignored.
     square : bool
         Whether the results belong to the draws with equal sizes.
     """
@@ -110,13 +111,13 @@ class _Known(NamedTuple):
 
     parts: tuple[_Part, ...]
     gates: int  # the number of blocks in the last axis of the results that have gates
-    scales: Mapping[str, float]  # the sizes of the right results
+    scales: Mapping[str, float]  # the sizes of the correct results
     residuals: Array = np.zeros((0, 0))  # (number, size)
     messages: tuple[tuple[str, ...], ...] = ()
     ranks: Array = np.zeros(0)  # (number,)
 
     def difference(self, found: Sequence[Results], right: Sequence[Results]) -> Array:
-        """The differences of all results of all draws as one vector, relative to the right ones' sizes."""
+        """The differences of all results of all draws as one vector, relative to the correct ones' sizes."""
         pieces = []
         for one, other in zip(found, right, strict=True):
             for name, scale in self.scales.items():
@@ -180,7 +181,7 @@ def _known(name: str, kind: str, square: bool) -> _Known:
 
 
 def _arguments(exercise: Exercise, kind: str, draw: Draw) -> tuple[Any, ...]:
-    """The arguments of the right function."""
+    """The arguments of the correct function."""
     if kind == "forward":
         return tuple(draw.inputs.values())
     return (*draw.douts, exercise.forward(*copied(tuple(draw.inputs.values())))[-1])

@@ -1,4 +1,4 @@
-"""Single changes of the source of a right function that reproduce typical mistakes of students.
+"""Single changes of the source of a correct function that reproduce typical mistakes of students.
 
 Each edit changes one place of the syntax tree: it drops, doubles or negates a term, drops a factor, removes a
 transpose, sums over another axis, reads another variable, confuses two nonlinearities, swaps two blocks,

@@ -1,4 +1,4 @@
-"""An exercise: the functions that students write, their inputs and results, and the right functions."""
+"""An exercise: the functions that students write, their inputs and results, and the correct functions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Exercise:
     name : str
         The functions are ``NAME_forward`` and ``NAME_backward``, or ``NAME`` alone for a loss.
     module : str
-        The module of :mod:`rnnlab.plain` with the right functions.
+        The module of :mod:`rnnlab.plain` with the correct functions.
     inputs : mapping
         The arguments of the forward, in their order.
     outs : mapping of str to str
@@ -72,17 +72,17 @@ class Exercise:
 
     @property
     def plain(self) -> ModuleType:
-        """The module with the right functions."""
+        """The module with the correct functions."""
         return import_module(f"rnnlab.plain.{self.module}")
 
     @property
     def forward(self) -> Callable[..., Any]:
-        """The right forward, or the loss."""
+        """The correct forward, or the loss."""
         return getattr(self.plain, self.functions[0])
 
     @property
     def backward(self) -> Callable[..., Any] | None:
-        """The right backward; None for a loss, which returns its gradient."""
+        """The correct backward; None for a loss, which returns its gradient."""
         return None if self.is_loss else getattr(self.plain, self.functions[1])
 
     @property

@@ -67,7 +67,7 @@ class FolderReport:
 
     @property
     def points(self) -> int:
-        """The number of right functions among those that the student writes."""
+        """The number of correct functions among those that the student writes."""
         return sum(row.points for row in self.rows)
 
     @property

@@ -29,7 +29,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "np.exp(log_p) - q": "the probability minus the one-hot label",
         "np.exp(log_p)": "the probability",
         "log_p": "the log-probability",
-        "np.arange(V) == y[:, None]": "1 at the right class",
+        "np.arange(V) == y[:, None]": "1 at the correct class",
         "q": "the one-hot label",
         "M": "the number of rows",
         "mean_loss": "the mean loss of the real tokens",

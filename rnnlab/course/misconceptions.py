@@ -1,6 +1,6 @@
-"""Mistakes that are not a single edit of the right function, as functions with a student's wrong results.
+"""Mistakes that are not a single edit of the correct function, as functions with a student's wrong results.
 
-They take the right function, the sizes of its inputs, and its arguments.
+They take the correct function, the sizes of its inputs, and its arguments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Misconception(NamedTuple):
     """A mistake, and the function that computes its results."""
 
     message: str
-    function: Callable[..., Any]  # (right function, sizes, *its arguments)
+    function: Callable[..., Any]  # (correct function, sizes, *its arguments)
 
 
 def misconceptions(exercise: Exercise, kind: str, *, square: bool = False) -> Iterator[Misconception]:
@@ -167,7 +167,7 @@ def _exchanged_forward(gates: int, right: Any, sizes: Sizes, x: Array, h: Array,
 
 
 def _exchanged_backward(gates: int, right: Any, sizes: Sizes, dh: Array, cache: Any) -> Any:
-    """The gradients of :func:`_exchanged_forward`, from a cache of the right forward."""
+    """The gradients of :func:`_exchanged_forward`, from a cache of the correct forward."""
 
     def exchanged(step: tuple[Any, ...]) -> tuple[Any, ...]:
         x, h, Wx, Wh, z, *rest = step
@@ -242,7 +242,7 @@ _SWAPPED = "{} in the order (T, N, D), expected (N, T, D): [t] selects a sample,
 
 
 def _changed(before: _Change | None, after: _Change | None, right: Any, sizes: Sizes, *given: Any) -> Any:
-    """The right function with a changed first argument, or a changed first result."""
+    """The correct function with a changed first argument, or a changed first result."""
     first, *rest = right(given[0] if before is None else before(given[0]), *given[1:])
     return first if after is None else after(first), *rest
 

@@ -238,7 +238,7 @@ def _hint(array: Array, shape: tuple[int, ...], draw: Draw) -> str:
     if sorted(array.shape) == sorted(shape):
         return ": its axes are in another order, see np.transpose"
     if array.size == np.prod(shape):
-        return ": it has the right number of elements, reshape it"
+        return ": it has the correct number of elements, reshape it"
     if array.ndim == len(shape) == 1:
         return ": is it summed over the wrong axis?"
     return ""

@@ -1,4 +1,4 @@
-"""The wrong versions of a right function: every compiled edit of its source, or of functions it calls."""
+"""The wrong versions of a correct function: every compiled edit of its source, or of functions it calls."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Variant(NamedTuple):
     """A version of a function with one mistake."""
 
     message: str
-    function: Callable[..., Any]  # takes the sizes of the inputs, then the arguments of the right function
+    function: Callable[..., Any]  # takes the sizes of the inputs, then the arguments of the correct function
     rank: int  # among variants with the same results, the one with the lowest rank is named first
 
 
 def variants(exercise: Exercise, function: Callable[..., Any], draw: Draw) -> Iterator[Variant]:
-    """All versions of a right function with one mistake, in it or in functions of rnnlab.plain that it calls.
+    """All versions of a correct function with one mistake, in it or in functions of rnnlab.plain it calls.
 
     Parameters
     ----------
     exercise : Exercise
     function : callable
-        Its right forward or backward.
+        Its correct forward or backward.
     draw : Draw
         Inputs with which the shapes of local variables are determined.
     """

@@ -9,7 +9,7 @@ The modules of the package:
     by_image       CaptionedImages, the same with an example for each image
     caption_groups CaptionGroups, the same with an example for an image with several of its captions
     scaling        the scaling of features, which a checkpoint saves
-    fingerprint    hashes that tell data sets apart
+    fingerprint    hashes that distinguish data sets
     course         the course's files; course_arrays, its dictionary of arrays
     annotations    Karpathy's and COCO's JSON, joined with features
     prepare        annotations to the course's files, with PCA

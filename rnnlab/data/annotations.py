@@ -184,7 +184,7 @@ def open_annotated(
 
 
 def read_features(path: PathLike) -> tuple[tuple[str, ...], np.ndarray]:
-    """The file names and the features of an HDF5 file of both."""
+    """The file names and the features in an HDF5 file."""
     with open_hdf5(path) as file:
         return read_names(file), read_dataset(file, "features")
 
@@ -192,7 +192,7 @@ def read_features(path: PathLike) -> tuple[tuple[str, ...], np.ndarray]:
 def open_features(
     path: PathLike, global_features: PathLike | None = None
 ) -> tuple[tuple[str, ...], LazyFeatures | tuple[LazyFeatures, LazyFeatures]]:
-    """The file names and the features, read lazily, of an HDF5 file of both.
+    """The file names and the features in an HDF5 file; features are read lazily.
 
     Parameters
     ----------

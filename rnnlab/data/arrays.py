@@ -23,7 +23,7 @@ class ArrayData(SplitData[tuple[Any, ...]]):
         :class:`~rnnlab.models.Seq2Seq`. An argument that is a tuple of arrays is one here. ``train`` is
         required; ``val`` is for validation.
     null_token : int, optional
-        Of sentences, which are the last array, (N, L): the token of padding. Every other token but the first
+        For sentences, which are the last array, (N, L): the token of padding. Every other token but the first
         of each sentence is a target. Without it there is one target in each row, such as a label.
     name : str
         Used in messages.

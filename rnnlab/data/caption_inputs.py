@@ -157,7 +157,7 @@ class CaptionInputs:
         if not self.knows_encoders:
             raise MissingDataError(
                 "the features that the model was trained on do not record which encoder made them: give its "
-                "ONNX file with --encoder, and with --pca the PCA if they went through one"
+                "ONNX file with --encoder, and the PCA with --pca if one was applied"
             )
         encoders = {name: ImageEncoder(self.encodings[name]) for name in self.scaling}
         for name, encoder in encoders.items():

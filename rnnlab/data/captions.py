@@ -104,11 +104,11 @@ class CaptionData(SplitData[CaptionSplit]):
         ----------
         source : path or mapping
         features : {"pca", "full", "local"}
-            Of a folder: which feature files to read.
+            For a folder: which feature files to read.
         global_features : {"pca", "full"}, optional
-            Of a folder: which files have a global vector of each image, in addition to local features.
+            For a folder: which files have a global vector of each image, in addition to local features.
         splits : sequence of str, optional
-            Of a folder: which splits to read; all if left out.
+            For a folder: which splits to read; all if left out.
         standardise : bool, optional
             By default, the features of a folder are standardised, and those of a dictionary are not, because
             the dictionary's own features are also given to the model.
@@ -116,7 +116,7 @@ class CaptionData(SplitData[CaptionSplit]):
             As in the constructor.
         name : str, optional
         lazy : bool
-            Of a folder: read features from the file batch by batch, for files larger than memory.
+            For a folder: read features from the file batch by batch, for files larger than memory.
 
         Raises
         ------

@@ -142,7 +142,7 @@ class JointCaptionInputs:
         return _flat(arrays for _, arrays in scaled)
 
     def check_files(self, files: Mapping[str, Any]) -> None:
-        """See :meth:`CaptionInputs.check_files`; of each model. The error names its run."""
+        """Call :meth:`CaptionInputs.check_files` for each model; an error names its run."""
         _for_each(self._inputs, lambda each: each.check_files(files))
 
     def _check_same_kind(self) -> None:

@@ -75,7 +75,7 @@ class Constraints:
     def apply(self, log_probs: Array, length: int, history: Array | None) -> Array:
         """The log-probabilities, with minus infinity for tokens that are not allowed.
 
-        NaN remains NaN, so that a search finds it where the token is not allowed, too.
+        NaN remains NaN, so that a search also detects it at forbidden tokens.
 
         Parameters
         ----------

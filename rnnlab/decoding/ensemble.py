@@ -171,7 +171,8 @@ class Ensemble:
             if each.shape != weights[0].shape:
                 raise InputError(
                     f"Ensemble: models[{k}] attends to {each.shape[1]} vectors, "
-                    f"models[{self._attending[0]}] to {weights[0].shape[1]}: their attention has no mean"
+                    f"models[{self._attending[0]}] to {weights[0].shape[1]}: "
+                    "their attention cannot be averaged"
                 )
         return sum(weights[1:], weights[0]) / len(weights)
 

@@ -72,8 +72,8 @@ def arnet_forward(
     lengths : (N,) integers, optional
         Number of real steps of each sequence, all T if left out. Padding of h is not read.
     mask : (N, T), optional
-        An array of the library of h: 1 for the steps whose errors count, 0 for others. All steps that lengths
-        have are read, and must be finite.
+        An array of the library of h: 1 for the steps whose errors count, 0 for others. All steps within
+        ``lengths`` are read, and must be finite.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def arnet_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape, a length or a dtype does not fit, or a parameter is missing.
+        If a shape, a length or a dtype is wrong, or a parameter is missing.
     """
     function = "arnet_forward"
     own = select_params(function, params, _AXES)
@@ -136,7 +136,7 @@ def arnet_backward(
     Raises
     ------
     ValueError, TypeError
-        If an array of ``into`` does not fit, or the cache is not that of the forward.
+        If an array of ``into`` is invalid, or the cache is from another function.
     """
     check_cache("arnet_backward", cache, ARNetCache)
     errors, params, h0_given, lstm = cache

@@ -242,7 +242,7 @@ def in_memory_of(array: Array, other: Array) -> bool:
 
 
 def check_cache(function: str, cache: Any, expected: type) -> None:
-    """Check that a cache is that of the forward whose backward is called.
+    """Check that a cache comes from the forward whose backward is called.
 
     Raises
     ------
@@ -250,7 +250,9 @@ def check_cache(function: str, cache: Any, expected: type) -> None:
         If it is not.
     """
     if not isinstance(cache, expected):
-        raise InputTypeError(f"{function}: cache is a {type(cache).__name__}, expected that of the forward")
+        raise InputTypeError(
+            f"{function}: cache is a {type(cache).__name__}, expected the cache of the forward"
+        )
 
 
 def as_mask(function: str, name: str, mask: Array, shape: tuple[int, ...], axes: str) -> np.ndarray:

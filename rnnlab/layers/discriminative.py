@@ -153,7 +153,7 @@ def discriminative_backward(
     Raises
     ------
     ValueError, TypeError
-        If an array of ``into`` does not fit, or the cache is not that of the forward.
+        If an array of ``into`` is invalid, or the cache is from another function.
     """
     check_cache("discriminative_backward", cache, DiscriminativeCache)
     thoughts, params, slots, dscores = cache

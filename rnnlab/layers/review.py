@@ -177,7 +177,7 @@ def review_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape, a dtype or an option does not fit, or a parameter is missing.
+        If a shape, a dtype or an option is wrong, or a parameter is missing.
     """
     function, connections = "review_forward", Connections(blocks, steps, inter, intra)
     own = _checked(function, connections, memory, state, params)
@@ -227,7 +227,7 @@ def review_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
+        If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
     check_cache("review_backward", cache, ReviewCache)
     connections, params, memory, rows, blocks = cache

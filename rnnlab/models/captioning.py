@@ -72,7 +72,7 @@ class CaptioningRNN(EncoderDecoder):
     cell_type : "rnn", "lstm", "gru", "simplified_gru" or another name
         The recurrent cell: a built-in one, a registered one, or "package.module:Object".
     dtype : dtype
-        Of all parameters and arithmetic: float32 for training, float64 for gradient checks.
+        The dtype of all parameters and arithmetic: float32 for training, float64 for gradient checks.
     image_input : str, keyword only, as are all below
         How the image enters: as the "initial_state"; as the "first_input", before the first word (NIC); at
         "every_step", concatenated with the word (LRCN); or into the "second_layer" of two (LRCN, factored).
@@ -95,8 +95,8 @@ class CaptioningRNN(EncoderDecoder):
         With ``attention``: G, size of a global vector of the image, which then gives the initial state
         instead of the mean of the regions. Features are a tuple of regions (N, L, D) and vectors (N, G).
     attention_dim : int, optional
-        Units of additive scores, those of a reviewer included; ``hidden_dim`` if left out. Other scores have
-        no units: an error.
+        Units of additive scores, those of a reviewer included; ``hidden_dim`` if left out. An error with
+        other scores, which have no units.
     selector : bool
         Whether a gate scales the context of the regions (Xu et al. 2015, section 4.2.1).
     target_attention : bool
@@ -110,7 +110,7 @@ class CaptioningRNN(EncoderDecoder):
         Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
     doubly_stochastic : float >= 0
         Weight of the loss that encourages attention to every region (Xu et al. 2015, eq. 14). With a
-        ``reviewer``, the loss applies to the thought vectors, to which the decoder attends then.
+        ``reviewer``, the loss applies to the thought vectors, which the decoder then attends to.
     reconstruction : float >= 0
         Weight of ARNet's loss, which reconstructs each hidden state of the decoder from the next one (X. Chen
         et al. 2018, eq. 9), a mean over the batch whatever ``loss_average`` is. In eq. 9 the weight is
@@ -129,8 +129,8 @@ class CaptioningRNN(EncoderDecoder):
         mean over the batch. Not part of :meth:`nll`. It is also an attribute, which may change between two
         calls of :meth:`loss`.
     discriminative_words : int, optional
-        k, the number of words that it predicts; 1,000, or the whole vocabulary if that is smaller, if left
-        out. They are the first words after the special ones of ``word_to_idx``, which should be sorted by
+        k, the number of words that it predicts; by default 1,000, or the whole vocabulary if that is smaller.
+        They are the first words after the special ones of ``word_to_idx``, which should be sorted by
         frequency. If it is given, the model has the word scores even if the weight is 0.
     label_smoothing : float in [0, 1)
         Share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
@@ -144,7 +144,7 @@ class CaptioningRNN(EncoderDecoder):
         "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100. "uniform":
         all from U(-init_scale, init_scale). Biases start at zero.
     init_scale : float > 0
-        Bound of the "uniform" initialisation; 0.08 is LRCN's. Only "uniform" takes another value.
+        Bound of the "uniform" initialisation; 0.08 is LRCN's. Other values need "uniform".
     regularisation : mapping, optional
         Dropout and zoneout inside the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
         ``recurrent_dropout_on``, ``weight_dropout``; see :class:`rnnlab.layers.Regularisation`.
@@ -282,7 +282,7 @@ class CaptioningRNN(EncoderDecoder):
 
         Returns
         -------
-        loss : float, or on a GPU an array () that may still be being computed
+        loss : float, or on a GPU an array () whose computation may still be running
         grads : Parameters
         inputs : CaptioningGradients
             Only with ``inputs``. See :mod:`rnnlab.models.input_gradients`.
@@ -292,7 +292,7 @@ class CaptioningRNN(EncoderDecoder):
         IndexError
             If a token is out of range.
         ValueError, TypeError
-            If a shape or a dtype does not fit.
+            If a shape or a dtype is wrong.
         """
         features, rows = self._inputs("loss", features)
         weights, lengths = sentence_weights, sentence_lengths

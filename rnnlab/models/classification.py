@@ -65,13 +65,13 @@ class SequenceClassifier(Model):
     cell_type : "rnn", "lstm", "gru", "simplified_gru" or another name
         The recurrent cell: a built-in one, a registered one, or "package.module:Object".
     dtype : dtype
-        Of all parameters and arithmetic: float32 for training, float64 for gradient checks.
+        The dtype of all parameters and arithmetic: float32 for training, float64 for gradient checks.
     readout : "last" or "mean", keyword only, as are all below
         Classify the state after the last real step, or the mean of the states after all real steps.
     num_layers : int
         Number of recurrent layers.
     bidirectional : bool
-        Whether each layer also reads the sequence from its end, by a second cell. The states of both
+        Whether each layer has a second cell, which reads the sequence from end to start. The states of both
         directions are concatenated.
     layer_dropout : float in [0, 1)
         Probability of dropping an element of the input of layers 2 and higher.
@@ -97,7 +97,7 @@ class SequenceClassifier(Model):
         "course": weights from N(0, 1) / sqrt(fan-in). "uniform":
         all from U(-init_scale, init_scale). Biases start at zero.
     init_scale : float > 0
-        Bound of the "uniform" initialisation; 0.08 is LRCN's. Only "uniform" takes another value.
+        Bound of the "uniform" initialisation; 0.08 is LRCN's. Other values need "uniform".
     regularisation : mapping, optional
         Dropout and zoneout inside the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
         ``recurrent_dropout_on``, ``weight_dropout``; see :class:`rnnlab.layers.Regularisation`.
@@ -211,7 +211,7 @@ class SequenceClassifier(Model):
 
         Returns
         -------
-        loss : float, or on a GPU an array () that may still be being computed
+        loss : float, or on a GPU an array () whose computation may still be running
             In nats.
         grads : Parameters
         inputs : ClassificationGradients
@@ -222,7 +222,7 @@ class SequenceClassifier(Model):
         IndexError
             If a label is out of range.
         ValueError, TypeError
-            If a shape or a dtype does not fit.
+            If a shape or a dtype is wrong.
         """
         self._check_losses("loss")
         check_rng("SequenceClassifier.loss", rng)

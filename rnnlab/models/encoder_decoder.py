@@ -166,7 +166,7 @@ class EncoderDecoder(Inference):
         real : (N, T)
             1 for the steps of a sentence, 0 for padding.
         share : float
-            The share of these sentences in their batch: multiply a mean over them, and its gradients, by it.
+            The fraction of the batch in these rows. Multiply a mean over them, and its gradients, by it.
         grads : Parameters
             The gradients of the parameters that the loss reads are added to them.
 

@@ -198,7 +198,7 @@ class Inference(Model):
         Raises
         ------
         IndexError, ValueError, TypeError
-            If a shape, a dtype or a token does not fit, or a sentence has no token after its first.
+            If a shape, a dtype or a token is wrong, or a sentence has no token after its first.
         """
         inputs, N = self._inputs("last_states", source)
         forced = self._teacher_forced("last_states", "sentences", sentences, N)

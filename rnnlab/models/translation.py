@@ -68,7 +68,7 @@ class Seq2Seq(EncoderDecoder):
         The recurrent cell of encoder and decoder: a built-in one, a registered one, or
         "package.module:Object".
     dtype : dtype
-        Of all parameters and arithmetic: float32 for training, float64 for gradient checks.
+        The dtype of all parameters and arithmetic: float32 for training, float64 for gradient checks.
     encoder_dim : int, optional, keyword only, as are all below
         Units of each direction of an encoder layer, ``hidden_dim`` if left out.
     num_layers : int
@@ -79,8 +79,8 @@ class Seq2Seq(EncoderDecoder):
         Score of the attention to the source. With None there is no attention: the source reaches the decoder
         through its initial state only.
     attention_dim : int, optional
-        Units of additive scores, those of a reviewer included; ``hidden_dim`` if left out. Other scores have
-        no units: an error.
+        Units of additive scores, those of a reviewer included; ``hidden_dim`` if left out. An error with
+        other scores, which have no units.
     target_attention : bool
         Whether to attend to the decoder's own past states as well (Xia et al. 2017).
     reviewer : mapping, optional
@@ -119,8 +119,8 @@ class Seq2Seq(EncoderDecoder):
         mean over the batch. Not part of :meth:`nll`. It is also an attribute, which may change between two
         calls of :meth:`loss`.
     discriminative_words : int, optional
-        k, the number of words that it predicts; 1,000, or the whole vocabulary if that is smaller, if left
-        out. They are the first words after the special ones of ``word_to_idx``, which should be sorted by
+        k, the number of words that it predicts; by default 1,000, or the whole vocabulary if that is smaller.
+        They are the first words after the special ones of ``word_to_idx``, which should be sorted by
         frequency. If it is given, the model has the word scores even if the weight is 0.
     label_smoothing : float in [0, 1)
         Share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
@@ -134,7 +134,7 @@ class Seq2Seq(EncoderDecoder):
         "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100. "uniform":
         all from U(-init_scale, init_scale). Biases start at zero.
     init_scale : float > 0
-        Bound of the "uniform" initialisation; 0.08 is LRCN's. Only "uniform" takes another value.
+        Bound of the "uniform" initialisation; 0.08 is LRCN's. Other values need "uniform".
     regularisation : mapping, optional
         Dropout and zoneout inside the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
         ``recurrent_dropout_on``, ``weight_dropout``; see :class:`rnnlab.layers.Regularisation`.
@@ -270,7 +270,7 @@ class Seq2Seq(EncoderDecoder):
 
         Returns
         -------
-        loss : float, or on a GPU an array () that may still be being computed
+        loss : float, or on a GPU an array () whose computation may still be running
         grads : Parameters
         inputs : TranslationGradients
             Only with ``inputs``. See :mod:`rnnlab.models.input_gradients`.
@@ -280,7 +280,7 @@ class Seq2Seq(EncoderDecoder):
         IndexError
             If a token is out of range.
         ValueError, TypeError
-            If a shape or a dtype does not fit.
+            If a shape or a dtype is wrong.
         """
         batch, rows = self._inputs("loss", source)
         weights, lengths = sentence_weights, sentence_lengths

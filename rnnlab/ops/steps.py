@@ -77,7 +77,7 @@ class Steps(Sequence[Slices]):
         if not isinstance(index, slice):
             return _as_slices(*self.table[index].tolist())
         if index.step not in (None, 1):
-            raise InputError(f"Steps: they are sliced by {index.step}, expected consecutive ones")
+            raise InputError(f"Steps: the slice has step {index.step}, expected consecutive steps")
         part = Steps.__new__(Steps)
         part.table = self.table[index]
         return part

@@ -208,7 +208,7 @@ Recipe = CaptioningRecipe | TranslationRecipe | ClassificationRecipe
 
 RECIPES: tuple[type[Recipe], ...] = (CaptioningRecipe, TranslationRecipe, ClassificationRecipe)
 
-# How recipes for sentences have more metrics than the default ones.
+# How a recipe for sentences can monitor further metrics.
 _MORE = "; evaluation.each_epoch adds scores"
 
 

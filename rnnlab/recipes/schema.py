@@ -252,7 +252,7 @@ def _within(annotations: Mapping[str, Any], key: str) -> str:
 
 
 def _alternatives(annotation: Any) -> Sequence[Any]:
-    """The types of a union; of any other annotation, itself."""
+    """The types of a union; for any other annotation, the annotation itself."""
     return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else [annotation]
 
 

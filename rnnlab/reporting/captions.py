@@ -31,7 +31,7 @@ def captions_text(
 ) -> str:
     """One line for each image or, in n-best lists, one line for each caption with its score.
 
-    ``lists`` tells whether n-best lists were asked for, even if only one caption was found.
+    ``lists`` is true if n-best lists were requested, even if only one caption was found.
     """
     lines = []
     for name, found in zip(names, captions, strict=True):

@@ -34,7 +34,7 @@ def differences(records: Sequence[Record]) -> list[DifferingKey]:
 
 
 def equality_text(records: Sequence[Record]) -> str:
-    """The sentence about recipes of which no key differs."""
+    """The sentence about recipes that do not differ."""
     missing = [record.name for record in records if record.recipe is None]
     if not missing:
         return "The recipes are equal."

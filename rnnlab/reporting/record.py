@@ -32,7 +32,7 @@ _FILES = ("last.h5", "best.h5", "history.csv", "config.json")
 
 @dataclass(frozen=True)
 class StageRecord:
-    """The training of one stage; of the whole run, if it has no stages.
+    """The training of one stage, or of the whole run if it has no stages.
 
     Attributes
     ----------

@@ -34,8 +34,8 @@ def translations_text(
 ) -> str:
     """One line for each source or, in n-best lists, its translations with their scores and an empty line.
 
-    ``text`` converts words to a sentence. ``lists`` tells whether n-best lists were asked for, even if only
-    one sentence was found.
+    ``text`` converts words to a sentence. ``lists`` is true if n-best lists were requested, even if only one
+    sentence was found.
     """
     lines = []
     for found in translations:

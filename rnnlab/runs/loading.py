@@ -64,8 +64,8 @@ class Run:
 def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, device: str = "cpu") -> Run:
     """Open a run directory with the parameters that its training ends with.
 
-    They are those of the best checkpoint; of the last one if there was no validation, or ``restore_best`` is
-    off. If the best one is missing, the last one is read, with a message on standard error.
+    They come from the best checkpoint, or from the last one if there was no validation or ``restore_best``
+    is off. If the best one is missing, the last one is read, with a message on standard error.
 
     Parameters
     ----------

@@ -235,7 +235,7 @@ def load_checkpoint(path: PathLike) -> Checkpoint:
     Parameters
     ----------
     path : path
-        A file, or a run directory, of which the best checkpoint is read, or the last where there is no best.
+        A file or a run directory. In a directory, the best checkpoint is read, or the last if there is none.
 
     Raises
     ------

@@ -29,7 +29,7 @@ MODES: dict[str, Mode] = {
 
 
 def mode_of(monitor: str, mode: Mode | None = None) -> Mode:
-    """Whether the least ("min") or the greatest ("max") value of a metric is best.
+    """Whether the lowest ("min") or the highest ("max") value of a metric is best.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def check_iteration(
             found.append(f"{what} {culprits[-1]!r} has {float(arrays.flat[index])}")
     found = found or [f"the gradient's norm is {norm}"]  # the gradient has been overwritten
     raise NonFiniteError(
-        f"iteration {iteration}: {', '.join(found)}; a smaller learning rate or clip_norm may help, where "
+        f"iteration {iteration}: {', '.join(found)}; a smaller learning rate or clip_norm may help, if "
         "the data are finite",
         culprits[0] if culprits else None,
         before,

@@ -80,7 +80,7 @@ class Objective(Protocol):
 
     @property
     def check(self) -> Callable[[Any], None]:
-        """``check(model)``: raises ValueError or TypeError if the model cannot be trained for it."""
+        """``check(model)``: raises ValueError or TypeError if the model does not support the objective."""
         ...
 
     @property
@@ -99,8 +99,8 @@ class Objective(Protocol):
 class Data(Protocol):
     """A data set with a split "train" and, for validation, "val".
 
-    Where the loss is a mean over another number than the rows of the last array of a batch, such as tokens,
-    the data or the model also have ``num_examples(batch)``, the number that the loss is averaged over. The
+    If the loss is a mean over something other than the rows of a batch's last array, such as tokens, the data
+    or the model also have ``num_examples(batch)``, the number of items that the loss is averaged over. The
     library's models have it for several sentences of each input. Both ``loss`` and ``nll`` of the model then
     take such batches.
 

@@ -31,9 +31,9 @@ def load_saved_run(
         if name not in checkpoint.solver:
             raise CheckpointError(path, f"solver: {name}", "nothing", "the state of a training run")
     if checkpoint.solver["own_evaluate"] and evaluate is None:
-        raise InputError("resume: this run was evaluated by a function of its own, pass it as evaluate")
+        raise InputError("resume: this run had its own evaluation function, pass it as evaluate")
     if evaluate is not None and not checkpoint.solver["own_evaluate"]:
-        raise InputError("resume: this run had no function of its own that evaluates it, leave evaluate out")
+        raise InputError("resume: this run had no evaluation function of its own, leave evaluate out")
     saved, given = checkpoint.solver.get("objective"), None if objective is None else objective.config()
     if saved != given:
         raise InputError(f"resume: objective is {given}, and this run has {saved}: pass the same")

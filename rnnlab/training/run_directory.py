@@ -64,7 +64,7 @@ def check_last(last: Path) -> None:
 def checkpoint_of(directory: str | os.PathLike[str]) -> Path:
     """The checkpoint with the parameters that a run ends with.
 
-    That is the best one; the last one where there was no validation, or ``restore_best`` is off.
+    It is the best one, or the last one if there was no validation or ``restore_best`` is off.
 
     Raises
     ------

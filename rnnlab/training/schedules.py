@@ -169,7 +169,7 @@ class Plateau(Schedule):
 
 @dataclass(kw_only=True)
 class Cosine(Schedule):
-    """Half a cosine from 1 to ``minimum``, which is reached after ``over`` epochs or iterations and remains.
+    """Half a cosine from 1 to ``minimum`` over ``over`` epochs or iterations, then constant.
 
     Loshchilov and Hutter (2017), eq. 5, without restarts.
     """
@@ -192,7 +192,7 @@ class Warmup(Schedule):
 
     In the k-th iteration or epoch, counted from 1, the factor is k / over. ``then`` is the table of another
     schedule; constant if left out. It counts from the beginning of training, or from the end of the warmup
-    with ``then_after``, which needs the same unit in both, and no ``plateau``.
+    with ``then_after``. Both then need the same unit, and ``then`` cannot be ``plateau``.
     """
 
     over: Count

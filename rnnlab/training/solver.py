@@ -355,7 +355,7 @@ class Solver:
         if len(solver.history) > solver.options.num_epochs:
             raise InputError(
                 f"resume: num_epochs is {solver.options.num_epochs}, "
-                f"but {run.path} has {len(solver.history)} epochs already; a larger number trains on"
+                f"but {run.path} has {len(solver.history)} epochs already; a larger number continues training"
             )
         solver._state.note_changes(checkpoint.solver["options"], solver.options)
         model.params.flat[...] = ops_for(model.params.flat).asarray(checkpoint.parameters.flat)
@@ -376,7 +376,7 @@ class Solver:
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the last iteration of this epoch; of the first one where there is none yet."""
+        """The learning rate of the last iteration of this epoch, or of the first one before it has run."""
         return self._state.learning_rate
 
     @property
@@ -480,7 +480,7 @@ class Solver:
         """Why there is nothing to train, if the run is :attr:`finished`."""
         done, asked = self.epoch, self.options.num_epochs
         if done >= asked:
-            return f"{done} of {asked} epochs are done; --epochs N (num_epochs) trains on"
+            return f"{done} of {asked} epochs are done; --epochs N (num_epochs) continues training"
         return (
             f"training has stopped early, after {done} of {asked} epochs: patience is {self.options.patience}"
         )

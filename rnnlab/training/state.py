@@ -101,7 +101,7 @@ class TrainingState:
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the last iteration of this epoch; before there is one, that of the first."""
+        """The learning rate of the last iteration of this epoch, or of the first one before it has run."""
         rate = self._multiplier_in(self.iteration - 1 if self.order.batch else self.iteration)
         return self.rule.learning_rate * rate
 

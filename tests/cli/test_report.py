@@ -162,6 +162,6 @@ def test_what_cannot_be_scored_is_said_at_once(run, tmp_path, capsys):
     assert cli.main(["report", str(run), "--split", "dev", "--out", str(path)]) == 2
     said = capsys.readouterr().err
     assert "tiny: neither scores nor examples: no split 'dev', only train, val, test\n" in said
-    assert said.endswith("--split dev: the data of no run have it\n")
+    assert said.endswith("--split dev: no run has this split in its data\n")
     assert not path.exists()
     assert cli.main(["compare", str(run), "--split", "dev"]) == 2

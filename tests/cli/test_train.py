@@ -119,7 +119,7 @@ def test_resuming_a_finished_run_says_that_nothing_is_trained(recipe, run, capsy
     for epochs in ([], ["--epochs", "2"]):
         assert cli.main(["train", "--resume", str(run), *epochs, "--no-progress"]) == 0
         first, *_ = capsys.readouterr().out.splitlines()
-        assert first == "2 of 2 epochs are done; --epochs N (num_epochs) trains on"
+        assert first == "2 of 2 epochs are done; --epochs N (num_epochs) continues training"
     np.testing.assert_array_equal(load_checkpoint(run / "last.h5").parameters.flat, before)
 
 
@@ -130,7 +130,7 @@ def test_a_finished_run_takes_no_changes(run, capsys):
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == (
-        "rnnlab train: 2 of 2 epochs are done; --epochs N (num_epochs) trains on; "
+        "rnnlab train: 2 of 2 epochs are done; --epochs N (num_epochs) continues training; "
         "nothing would train with the changes\n"
     )
     assert {path: path.read_bytes() for path in before} == before

@@ -85,7 +85,7 @@ def test_the_backward_of_a_wrong_forward_is_compared_with_its_own_numeric_gradie
         ),
         (lambda *r: (*r[:5], np.ones(3)), r"db has shape .*, expected \(4H,\)"),
         (lambda dx, *rest: (dx * np.nan, *rest), "dx has NaN or infinite elements"),
-        (lambda dx, *rest: (dx.ravel(), *rest), "it has the right number of elements, reshape it"),
+        (lambda dx, *rest: (dx.ravel(), *rest), "it has the correct number of elements, reshape it"),
         (
             lambda *results: 1 / 0,
             "lstm_step_backward raises ZeroDivisionError: division by zero, in line .*1 / 0",

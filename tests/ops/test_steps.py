@@ -44,7 +44,7 @@ def test_numbers_of_sequences_that_do_not_fit(alive):
 
 def test_steps_are_consecutive():
     steps = Steps(2, [2, 1])
-    with pytest.raises(InputError, match="sliced by -1, expected consecutive ones"):
+    with pytest.raises(InputError, match="the slice has step -1, expected consecutive steps"):
         steps[::-1]
     with pytest.raises(IndexError):
         steps[2]

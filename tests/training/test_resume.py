@@ -253,7 +253,7 @@ def test_after_early_stopping_with_more_patience(make_model, make_data, data, tm
     solver = Solver(make_model(), data, run_dir=tmp_path, evaluate=evaluate, patience=1, **OPTIONS)
     solver.train()
     assert len(solver.history) == 3
-    with pytest.raises(ValueError, match="evaluated by a function of its own, pass it as evaluate"):
+    with pytest.raises(ValueError, match="had its own evaluation function, pass it as evaluate"):
         Solver.resume(tmp_path, make_model(), make_data(), patience=5)
     solver = Solver.resume(tmp_path, make_model(), make_data(), evaluate=evaluate, patience=5)
     solver.train()

@@ -54,12 +54,12 @@ def test_an_evaluation_of_its_own(model, data, tmp_path):
     Solver(
         model, data, evaluate=lambda _: {"val_loss": 1}, num_epochs=1, run_dir=tmp_path, verbose=False
     ).train()
-    with pytest.raises(ValueError, match="evaluated by a function of its own, pass it as evaluate"):
+    with pytest.raises(ValueError, match="had its own evaluation function, pass it as evaluate"):
         load_saved_run(tmp_path / "last.h5", model, data, evaluate=None, objective=None)
 
 
 def test_an_evaluation_that_the_run_did_not_have(last, model, data):
-    with pytest.raises(ValueError, match="had no function of its own that evaluates it, leave evaluate out"):
+    with pytest.raises(ValueError, match="had no evaluation function of its own, leave evaluate out"):
         load_saved_run(last, model, data, evaluate=lambda _: {"val_loss": 1}, objective=None)
 
 

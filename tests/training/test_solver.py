@@ -256,7 +256,7 @@ def test_why_nothing_is_trained(make_model, data, tmp_path, capsys):
     solver = Solver(make_model(), data, **options | {"num_epochs": 1})
     solver.train()
     assert "epochs" not in capsys.readouterr().out
-    assert solver.why_finished == "1 of 1 epochs are done; --epochs N (num_epochs) trains on"
+    assert solver.why_finished == "1 of 1 epochs are done; --epochs N (num_epochs) continues training"
 
 
 # ------------------------------------------------------------------ what it shows

@@ -291,7 +291,7 @@ def temporal_softmax_loss(x, y, mask, verbose=False):
     x : (N, T, V)
         Scores of all words at each step.
     y : (N, T) integers in [0, V)
-        The right words.
+        The correct words.
     mask : (N, T) booleans
         True at real words, False where y is padding.
     verbose : bool

@@ -16,7 +16,7 @@ from rnnlab.course.grading.sandbox import wire
 from rnnlab.course.running import FunctionStopped
 from rnnlab.types import Array
 
-# Packages that contain the right functions, compute gradients, or give access to files and other processes.
+# Packages that contain the correct functions, compute gradients, or give access to files and other processes.
 _SUSPECT = re.compile(
     r"uses (rnnlab|torch|tensorflow|keras|jax|autograd"
     r"|importlib|builtins|ctypes|os|sys|pathlib|socket|subprocess|urllib|http|requests|ssl)\b"

@@ -1,4 +1,4 @@
-"""The points of a student's functions, whose results are compared with the right ones."""
+"""The points of a student's functions, whose results are compared with the correct ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Marker:
     """Marks the functions of one submission, in the order of the notebook.
 
     ``rnn_backward`` calls ``rnn_step_backward``, and is wrong if the latter is wrong. Such a function is
-    marked again with the right function in its place, and gets the better mark. If the marks are equal, it
+    marked again with the correct function in its place, and gets the better mark. If the marks are equal, it
     gets the second, whose report is about this function only.
 
     Parameters
@@ -59,7 +59,7 @@ class Marker:
         return mark
 
     def _mark_with_help(self, name: str) -> FunctionMark | None:
-        """The mark with right functions instead of wrong ones that the code calls; None if it calls none."""
+        """The mark with correct functions for the wrong ones that the code calls; None if it calls none."""
         exercise = exercise_of(name)
         called = _names(self._submission.exercises.get(each, "") for each in exercise.functions)
         wrong = [each for each in sorted(called & self._wrong) if exercise_of(each) != exercise]
@@ -71,7 +71,7 @@ class Marker:
             for function in exercise_of(each).functions
         }
         mark = self._mark(name, {**self._library, **given})
-        return replace(mark, text=f"With the right {' and '.join(wrong)} in the place of yours:\n{mark.text}")
+        return replace(mark, text=f"With the correct {' and '.join(wrong)} instead of yours:\n{mark.text}")
 
     def _mark(self, name: str, given: Given) -> FunctionMark:
         exercise, mark = exercise_of(name), FunctionMark(name, max_points_of(self._source, name))
@@ -134,7 +134,7 @@ class Marker:
 
 
 def max_points_of(source: CourseNotebook, function: str) -> float:
-    """The points of a right function, which are those of its test."""
+    """The points of a correct function, which are those of its test."""
     return next((cell.points for cell in source.tests if cell.subject == function), 0.0)
 
 

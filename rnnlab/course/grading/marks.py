@@ -23,7 +23,7 @@ class FunctionMark:
     ----------
     name : str
     max_points : float
-        The points of a right function.
+        The points of a correct function.
     points : float
     results : mapping of str to bool
         Whether each result, or gradient, is right; empty if none could be compared.

@@ -76,7 +76,7 @@ class StudentProcess:
         The code cells that define the functions, by name. Definitions, imports and assignments are run.
     limits : Limits
     constants_only : collection of str
-        The cells of which only definitions and constants are run.
+        The cells in which only definitions and constants are run.
     counted : collection of str
         The functions whose calls within a call are counted, for the answer's ``forwards``.
     """

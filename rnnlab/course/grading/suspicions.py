@@ -1,4 +1,4 @@
-"""Suspicions for the teacher: signs that a function does not meet the task.
+"""Suspicions for the teacher: signs that a function does not do what the task asks.
 
 They are found in the code, and in the behaviour of the functions. A backward that calls forwards as often as
 a numeric gradient gets no points. Other signs have no effect on the points, because the checks run outside
@@ -209,7 +209,7 @@ def calls_forwards(backward: RemoteFunction) -> bool:
 
 
 def loses_digits(exercise: Exercise, forward: RemoteFunction, backward: RemoteFunction, seed: int) -> bool:
-    """Whether a right backward is inexact on inputs on which only finite differences are inexact.
+    """Whether a correct backward is inexact on inputs on which only finite differences are inexact.
 
     These are inputs whose features have very different sizes, and batches whose first sample is far larger
     than the others. No step of a finite difference suits all of them.
@@ -225,7 +225,7 @@ Seen = Callable[[str, Array], Array]  # selects or scales the part of an input's
 
 
 def _error(exercise: Exercise, draw: Draw, forward: Any, backward: Any, seen: Seen) -> float:
-    """The largest relative distance of a gradient from the right one; 0 if it cannot be computed."""
+    """The largest relative distance of a gradient from the correct one; 0 if it cannot be computed."""
     found = _backward_of(exercise, draw, forward, backward)
     expected = _backward_of(exercise, draw, exercise.forward, exercise.backward)
     if found is None or expected is None:

@@ -215,6 +215,8 @@ def _external_files(model: Any, folder: Path) -> list[Path]:
     paths = [folder / name for name in sorted({helper.ExternalDataInfo(each).location for each in tensors})]
     for path in paths:
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
-            raise OSError(f"{path}: found weights out of the folder of the ONNX file, expected them below it")
+            raise OSError(
+                f"{path}: found weights outside the folder of the ONNX file, expected them below it"
+            )
         check_regular(path, "weights of an ONNX file")
     return paths

@@ -70,7 +70,7 @@ def check_inputs(
     Raises
     ------
     ValueError, TypeError
-        If a shape or a dtype does not fit, or something is missing.
+        If a shape or a dtype is wrong, or something is missing.
     """
     attends.check(function)
     check_state(function, state, cell.num_states)
@@ -311,7 +311,7 @@ class SequenceContextsBackward:
     Raises
     ------
     ValueError, TypeError
-        If a gradient does not fit.
+        If a gradient has a wrong shape or dtype.
     """
 
     def __init__(

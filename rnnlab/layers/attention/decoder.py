@@ -107,7 +107,7 @@ def attentive_forward(
     Parameters
     ----------
     x : (N, T, D)
-    state : (h0,) or, of an LSTM, (h0, c0), each (N, H)
+    state : (h0,), or (h0, c0) for an LSTM, each (N, H)
     memory : (N, L, C) or None
         The source; without it there must be a target.
     params : dict of str to array
@@ -142,7 +142,7 @@ def attentive_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape, a length or a dtype does not fit, a parameter is missing, or there is nothing to attend
+        If a shape, a length or a dtype is wrong, a parameter is missing, or there is nothing to attend
         to.
     """
     function = "attentive_forward"
@@ -208,7 +208,7 @@ def attentive_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
+        If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
     function = "attentive_backward"
     check_cache(function, cache, AttentiveCache)

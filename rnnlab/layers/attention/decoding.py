@@ -75,7 +75,7 @@ def attentive_start(
     Raises
     ------
     ValueError, TypeError
-        If a shape or a dtype does not fit, a parameter is missing, or there is nothing to attend to.
+        If a shape or a dtype is wrong, a parameter is missing, or there is nothing to attend to.
     """
     function = "attentive_start"
     cell, attends = cell_for(function, cell), Attends(score, memory is not None, selector, target)
@@ -120,7 +120,7 @@ def attentive_step(
     Raises
     ------
     ValueError, TypeError
-        If a shape or a dtype does not fit.
+        If a shape or a dtype is wrong.
     """
     recurrent, origins, slots, history, past, decoder = state
     recurrence, h = decoder.recurrence, recurrent[0]

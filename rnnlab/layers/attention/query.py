@@ -115,7 +115,7 @@ def attention_keys_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape or a dtype does not fit, or a parameter is missing.
+        If a shape or a dtype is wrong, or a parameter is missing.
     """
     function = "attention_keys_forward"
     own = select_params(function, params, score_axes(function, score))
@@ -151,8 +151,7 @@ def attention_keys_backward(
     Raises
     ------
     ValueError, TypeError
-        If ``dkeys`` does not have the shape and the dtype of the keys, or the cache is not that of the
-        forward.
+        If ``dkeys`` does not have the shape and the dtype of the keys, or the cache is from another function.
     """
     check_cache("attention_keys_backward", cache, KeysCache)
     memory, score, params = cache
@@ -205,7 +204,7 @@ def attention_step_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape or a dtype does not fit, or a parameter is missing.
+        If a shape or a dtype is wrong, or a parameter is missing.
     """
     function = "attention_step_forward"
     ops = ops_of(function, query=query, keys=keys, memory=memory)
@@ -258,7 +257,7 @@ def attention_step_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient does not fit, or the cache is not that of the forward.
+        If a gradient has a wrong shape or dtype, or the cache is from another function.
     """
     check_cache("attention_step_backward", cache, AttentionStepCache)
     query, attention = cache

@@ -45,7 +45,7 @@ def selector_forward(context: Array, h: Array, w: Array, b: Array) -> tuple[Arra
     Raises
     ------
     ValueError, TypeError
-        If a shape or a dtype does not fit.
+        If a shape or a dtype is wrong.
     """
     check_shapes("selector_forward", context=(context, "N C"), h=(h, "N H"), w=(w, "H"), b=(b, "I"))
     if b.shape != (1,):
@@ -69,7 +69,7 @@ def selector_backward(dscaled: Array, cache: SelectorCache) -> tuple[Array, Arra
     Raises
     ------
     ValueError, TypeError
-        If ``dscaled`` does not fit, or the cache is not that of the forward.
+        If ``dscaled`` has a wrong shape or dtype, or the cache is from another function.
     """
     check_cache("selector_backward", cache, SelectorCache)
     context, h, w, beta = cache

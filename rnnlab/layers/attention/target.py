@@ -79,7 +79,7 @@ def target_attention_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape, a length or a dtype does not fit, or a parameter is missing.
+        If a shape, a length or a dtype is wrong, or a parameter is missing.
     """
     function = "target_attention_forward"
     ops = ops_of(function, h=h, h0=h0)
@@ -129,7 +129,7 @@ def target_attention_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
+        If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
     function = "target_attention_backward"
     check_cache(function, cache, TargetAttentionCache)

@@ -128,7 +128,7 @@ class Cell(ABC):
         Arrays in a state: 1 for (h,), 2 for (h, c).
     carries_h : bool
         Whether h_{t-1} reaches h_t other than through the recurrent weights, as in a GRU. Dropout of the
-        state needs to know: it acts on what the weights read alone.
+        state depends on this, because it acts only on what the weights read.
     drops_candidate : bool
         Whether the cell can drop its candidate: ``step_forward``, or the prepared cell where there is one,
         multiplies what is added to the state by ``candidate_mask`` (n, H).
@@ -198,7 +198,7 @@ class Cell(ABC):
         """
 
     def prepare(self, ops: Any, params: Params) -> PreparedCell | None:
-        """The cell with its weights prepacked; None for the loop to call the step functions."""
+        """The cell with its weights prepacked; None if the loop is to call the step functions."""
         return None
 
     @property
@@ -236,7 +236,9 @@ def register_cell(name: str, cell: Cell) -> None:
         raise InputError(f"register_cell: name is {name!r}, expected an identifier such as 'peephole_lstm'")
     _check_cell("register_cell: cell", cell)
     if name in _CELLS and not _of_one_class(_CELLS[name], cell):
-        raise InputError(f"register_cell: name is {name!r}, which {type(_CELLS[name]).__name__} has already")
+        raise InputError(
+            f"register_cell: name is {name!r}, which is already the name of {type(_CELLS[name]).__name__}"
+        )
     _CELLS[name] = cell
 
 
@@ -288,7 +290,7 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
         f"{function}: {argument} is {cell!r}, expected one of {', '.join(_CELLS)}, "
         "or 'package.module:Name' of a Cell"
         + (f"; did you mean {close[0]!r}?" if close else ";")
-        + " a cell of your own has its name once its module has called rnnlab.layers.register_cell"
+        + " the module of a cell of your own registers it with rnnlab.layers.register_cell"
     )
 
 

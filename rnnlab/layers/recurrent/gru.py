@@ -61,7 +61,7 @@ def gru_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
     Raises
     ------
     ValueError, TypeError
-        If a shape or a dtype does not fit.
+        If a shape or a dtype is wrong.
     """
     ops = ops_of("gru_step_forward", x=x, prev_h=prev_h, Wx=Wx, Wh=Wh, b=b)
     check_shapes(
@@ -91,7 +91,7 @@ def gru_step_backward(dnext_h: Array, cache: GRUStepCache) -> tuple[Array, Array
     Raises
     ------
     ValueError, TypeError
-        If a gradient does not fit, or the cache is not that of the forward.
+        If a gradient has a wrong shape or dtype, or the cache is from another function.
     """
     check_cache("gru_step_backward", cache, GRUStepCache)
     x, prev_h, Wx, Wh, gates, reset_h = cache
@@ -199,7 +199,7 @@ def gru_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape, a length or a dtype does not fit.
+        If a shape, a length or a dtype is wrong.
     """
     params = {"Wx": Wx, "Wh": Wh, "b": b}
     h, (final_h,), cache = run_forward("gru_forward", GRU(), x, (h0,), params, lengths=lengths, mask=mask)
@@ -232,7 +232,7 @@ def gru_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
+        If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
     check_recurrent_cache("gru_backward", cache, GRU)
     grads = course_gradients("gru_backward", cache.params, into)

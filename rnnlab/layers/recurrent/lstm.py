@@ -67,7 +67,7 @@ def lstm_step_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape or a dtype does not fit.
+        If a shape or a dtype is wrong.
     """
     ops = ops_of("lstm_step_forward", x=x, prev_h=prev_h, prev_c=prev_c, Wx=Wx, Wh=Wh, b=b)
     check_shapes(
@@ -103,7 +103,7 @@ def lstm_step_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient does not fit, or the cache is not that of the forward.
+        If a gradient has a wrong shape or dtype, or the cache is from another function.
     """
     check_cache("lstm_step_backward", cache, LSTMStepCache)
     x, prev_h, prev_c, Wx, Wh, gates, tanh_c = cache
@@ -209,7 +209,7 @@ def lstm_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape, a length or a dtype does not fit.
+        If a shape, a length or a dtype is wrong.
     """
     given = (h0,) if c0 is None else (h0, c0)
     params = {"Wx": Wx, "Wh": Wh, "b": b}
@@ -245,7 +245,7 @@ def lstm_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
+        If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
     check_recurrent_cache("lstm_backward", cache, LSTM)
     grads = course_gradients("lstm_backward", cache.params, into)

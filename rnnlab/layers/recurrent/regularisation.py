@@ -104,7 +104,7 @@ class Regularisation(NamedTuple):
             return
         if self.recurrent_dropout_on == "candidate" and not cell.drops_candidate:
             raise InputError(
-                f"{function}: recurrent_dropout_on is 'candidate', but cell {name!r} adds none to its state"
+                f"{function}: recurrent_dropout_on is 'candidate', but cell {name!r} has no candidate"
             )
         if self.recurrent_dropout_on == "state" and cell.carries_h and not cell.is_prepared:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Sequences in reverse order, for layers that read them from their ends.
+"""Sequences in reverse order, for layers that read them from end to start.
 
     y_t = x_{n+1-t} for t <= n,   y_t = x_t for t > n          n real steps
 
@@ -35,7 +35,7 @@ def reversed_in_time(x: Array, lengths: Array | None = None, *, mask: Array | No
     Raises
     ------
     ValueError, TypeError
-        If a shape, a length or a dtype does not fit.
+        If a shape, a length or a dtype is wrong.
     """
     function = "reversed_in_time"
     ops_of(function, x=x)

@@ -56,7 +56,7 @@ def rnn_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
     Raises
     ------
     ValueError, TypeError
-        If a shape or a dtype does not fit.
+        If a shape or a dtype is wrong.
     """
     ops = ops_of("rnn_step_forward", x=x, prev_h=prev_h, Wx=Wx, Wh=Wh, b=b)
     check_shapes(
@@ -82,7 +82,7 @@ def rnn_step_backward(dnext_h: Array, cache: RNNStepCache) -> tuple[Array, Array
     Raises
     ------
     ValueError, TypeError
-        If a gradient does not fit, or the cache is not that of the forward.
+        If a gradient has a wrong shape or dtype, or the cache is from another function.
     """
     check_cache("rnn_step_backward", cache, RNNStepCache)
     x, prev_h, Wx, Wh, h = cache
@@ -178,7 +178,7 @@ def rnn_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape, a length or a dtype does not fit.
+        If a shape, a length or a dtype is wrong.
     """
     params = {"Wx": Wx, "Wh": Wh, "b": b}
     h, (final_h,), cache = run_forward("rnn_forward", RNN(), x, (h0,), params, lengths=lengths, mask=mask)
@@ -211,7 +211,7 @@ def rnn_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
+        If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
     check_recurrent_cache("rnn_backward", cache, RNN)
     grads = course_gradients("rnn_backward", cache.params, into)

@@ -45,8 +45,8 @@ class RecurrentCache(NamedTuple):
 
     x: Array  # (N, T, D)
     states: State  # each (N + M, H), the initial states first
-    gates: Array  # (M, G) activations; of a cell from outside the package, what the gates are computed from
-    saved: Any  # (M, H) what the cell's backward needs besides, such as an LSTM's tanh(c)
+    gates: Array  # (M, G) activations; for a custom cell without ``prepare``, pre-activations
+    saved: Any  # (M, H) what else the cell's backward reads, such as an LSTM's tanh(c)
     params: Params
     given_states: int  # how many initial states the caller gave; the others are zeros
     cell: Cell
@@ -309,7 +309,7 @@ def recurrent_forward(
     Parameters
     ----------
     x : (N, T, D)
-    state : (h0,) or, of an LSTM, (h0, c0), each (N, H)
+    state : (h0,), or (h0, c0) for an LSTM, each (N, H)
     params : mapping of str to array
         Wx (D, G), b (G,), and the cell's own, Wh (H, G) for most cells; others are ignored.
     cell : str or Cell
@@ -333,7 +333,7 @@ def recurrent_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape, a length, a dtype or a probability does not fit, or a parameter is missing.
+        If a shape, a length, a dtype or a probability is wrong, or a parameter is missing.
     """
     function = "recurrent_forward"
     check_rng(function, rng)
@@ -380,7 +380,7 @@ def recurrent_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient or an array of ``into`` does not fit.
+        If a gradient or an array of ``into`` is invalid.
     """
     function = "recurrent_backward"
     check_recurrent_cache(function, cache)
@@ -439,7 +439,7 @@ def check_recurrent_cache(function: str, cache: Any, cell: type | None = None) -
     if cell is not None and not isinstance(cache.cell, cell):
         found = type(cache.cell).__name__
         raise InputTypeError(
-            f"{function}: cache is of the forward of {found}, expected that of {cell.__name__}"
+            f"{function}: cache is from the forward of {found}, expected that of {cell.__name__}"
         )
 
 

@@ -60,7 +60,7 @@ def simplified_gru_step_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape or a dtype does not fit.
+        If a shape or a dtype is wrong.
     """
     ops = ops_of("simplified_gru_step_forward", x=x, prev_h=prev_h, Wx=Wx, Wh=Wh, b=b)
     check_shapes(
@@ -95,7 +95,7 @@ def simplified_gru_step_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient does not fit, or the cache is not that of the forward.
+        If a gradient has a wrong shape or dtype, or the cache is from another function.
     """
     check_cache("simplified_gru_step_backward", cache, SimplifiedGRUStepCache)
     x, prev_h, Wx, Wh, gates = cache
@@ -193,7 +193,7 @@ def simplified_gru_forward(
     Raises
     ------
     ValueError, TypeError
-        If a shape, a length or a dtype does not fit.
+        If a shape, a length or a dtype is wrong.
     """
     params = {"Wx": Wx, "Wh": Wh, "b": b}
     h, (final_h,), cache = run_forward(
@@ -228,7 +228,7 @@ def simplified_gru_backward(
     Raises
     ------
     ValueError, TypeError
-        If a gradient or an array of ``into`` does not fit, or the cache is not that of the forward.
+        If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
     check_recurrent_cache("simplified_gru_backward", cache, SimplifiedGRU)
     grads = course_gradients("simplified_gru_backward", cache.params, into)

@@ -1,4 +1,4 @@
-"""Combinations of a model's options that contradict each other, or of which one has no effect: an error.
+"""Errors for combinations of a model's options that contradict each other, or leave one without effect.
 
 The constructors of the models check their options here, and so do recipes, before the data are read.
 """

@@ -46,7 +46,7 @@ def checked_features(
     Raises
     ------
     ValueError, TypeError
-        If a shape or a dtype does not fit.
+        If a shape or a dtype is wrong.
     """
     axes = "(N, L, D)" if regions else "(N, D)"
     if global_dim is None:

@@ -86,7 +86,7 @@ class Panels:
         Raises
         ------
         ValueError, TypeError
-            If a shape or a dtype does not fit.
+            If a shape or a dtype is wrong.
         """
         check(x, self, first, out)
         if not out.size:

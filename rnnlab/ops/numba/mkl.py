@@ -55,7 +55,7 @@ class Mkl:
         self._library.MKL_Set_Interface_Layer(_32_BIT_INTEGERS)
         layer = _GNU_THREADS if threads > 1 and _has_gnu_openmp() else _ONE_THREAD
         if self._library.MKL_Set_Threading_Layer(layer) != layer:
-            raise MklUnavailableError("something else in this process has set it to other threads")
+            raise MklUnavailableError("other code in this process has selected another threading layer")
         self.threads = threads if layer == _GNU_THREADS else 1
         self._library.MKL_Set_Num_Threads(self.threads)
         self._is_forked = False

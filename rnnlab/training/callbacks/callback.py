@@ -135,8 +135,8 @@ EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 def notify(callbacks: Sequence[Callback], event: str, *arguments: Any) -> BaseException | None:
     """Call a method of all callbacks, and return the first exception.
 
-    After an exception in one, the others are called all the same: each sees an event once, because the run
-    resumes after it. A second Ctrl-C and the like end the calls.
+    After an exception in one, the others are still called: each sees an event once, because the run
+    resumes after it. A second Ctrl-C or another stop signal ends the calls.
     """
     first: BaseException | None = None
     for callback in callbacks:

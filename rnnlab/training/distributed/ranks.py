@@ -111,7 +111,7 @@ def gather_results(communicator: Communicator, value: Value) -> list[Value]:
 def in_shares(
     communicator: Communicator, items: Sequence[Item], work: Callable[[Item], Value]
 ) -> list[Value]:
-    """The results of work on each item, in order, on every rank: of K ranks, r works on items r, r + K, ...
+    """The results of work on each item, in order, on every rank. Rank r of K works on items r, r + K, ...
 
     The items, such as the batches of a split, must not depend on the number of ranks. The results are then
     bitwise independent of it, too.

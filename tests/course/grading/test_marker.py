@@ -20,7 +20,7 @@ def test_partial_credit_and_names(source: Path, tmp_path: Path) -> None:
     text = text_of(mark, "rnn_step_backward")
     assert "dprev_h has Wh where Wh.T belongs" in text
     assert "db is divided by N" in text
-    assert "With the right rnn_step_backward in the place of yours" in text_of(mark, "rnn_backward")
+    assert "With the correct rnn_step_backward instead of yours" in text_of(mark, "rnn_backward")
 
 
 def test_wrong_sequence_with_wrong_step(source: Path, tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_wrong_sequence_with_wrong_step(source: Path, tmp_path: Path) -> None:
     mark = graded(source, submission(rnn_step_backward=PARTLY, rnn_backward=backward), tmp_path)
     assert set(points(mark)) == {"rnn_step_backward", "rnn_backward"}
     assert points(mark)["rnn_backward"] == 0  # each gradient depends on the step after it
-    assert "With the right rnn_step_backward in the place of yours" in text_of(mark, "rnn_backward")
+    assert "With the correct rnn_step_backward instead of yours" in text_of(mark, "rnn_backward")
     assert "dh_t" in text_of(mark, "rnn_backward")
 
 

@@ -73,7 +73,7 @@ def test_external_weights_stay_below_the_folder(tmp_path):
             for entry in tensor.external_data:
                 entry.value = location if entry.key == "location" else entry.value
         onnx.save(model, folder / "escapes.onnx")
-        with pytest.raises(OSError, match="found weights out of the folder of the ONNX file"):
+        with pytest.raises(OSError, match="found weights outside the folder of the ONNX file"):
             Graph(folder / "escapes.onnx")
     with pytest.raises(FileNotFoundError, match="weights: found no such file, expected weights of"):
         Graph(folder / "outside.onnx")

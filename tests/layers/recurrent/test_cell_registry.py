@@ -36,7 +36,7 @@ def test_names_of_cells():
         (
             "tree",
             ValueError,
-            "of a Cell; a cell of your own has its name once its module has called ",
+            "of a Cell; the module of a cell of your own registers it with ",
         ),
     ],
 )
@@ -48,7 +48,7 @@ def test_cells_that_there_are_not(cell, error, message):
 def test_what_cannot_be_registered(monkeypatch):
     with pytest.raises(ValueError, match="register_cell: name is 'my cell', expected an identifier"):
         register_cell("my cell", PeepholeLSTM())
-    with pytest.raises(ValueError, match="register_cell: name is 'lstm', which LSTM has already"):
+    with pytest.raises(ValueError, match="register_cell: name is 'lstm', which is already the name of LSTM"):
         register_cell("lstm", PeepholeLSTM())
     with pytest.raises(
         TypeError, match=r"register_cell: cell is <class .*PeepholeLSTM'>, .*: give an object of the"
@@ -107,7 +107,7 @@ def test_a_class_may_be_defined_anew(monkeypatch):
     second = defined()
     register_cell("mine_anew", second)
     assert cell_for("f", "mine_anew") is second
-    with pytest.raises(ValueError, match="name is 'mine_anew', which Mine has already"):
+    with pytest.raises(ValueError, match="name is 'mine_anew', which is already the name of Mine"):
         register_cell("mine_anew", PeepholeLSTM())
 
 

@@ -273,7 +273,7 @@ def test_attention_that_adds_nothing_leaves_the_same_regularisation(cell, regula
         (
             {"recurrent_dropout": 0.1, "recurrent_dropout_on": "candidate"},
             "rnn",
-            "recurrent_dropout_on is 'candidate', but cell 'rnn' adds none",
+            "recurrent_dropout_on is 'candidate', but cell 'rnn' has no candidate",
         ),
         (
             {"recurrent_dropout_on": "candidate", "zoneout_h": 0.1},

@@ -177,9 +177,11 @@ def test_gradients_that_do_not_fit(rng):
 def test_a_cache_of_another_forward(rng):
     x, state, params = batch(rng, "lstm")
     h, cache = lstm_forward(x, state[0], *params.values())
-    with pytest.raises(TypeError, match="gru_backward: cache is of the forward of LSTM, expected"):
+    with pytest.raises(TypeError, match="gru_backward: cache is from the forward of LSTM, expected"):
         gru_backward(h, cache)
-    with pytest.raises(TypeError, match="lstm_backward: cache is a ndarray, expected that of the forward"):
+    with pytest.raises(
+        TypeError, match="lstm_backward: cache is a ndarray, expected the cache of the forward"
+    ):
         lstm_backward(h, x)
 
 

@@ -46,7 +46,7 @@ class CaptioningRNN:
     ----------
     params : dict of str to array
         W_proj (D, H) and b_proj (H,), from features to h0; W_embed (V, W), word vectors; Wx (W, G), Wh (H, G)
-        and b (G,), of the recurrent layer, G = H or, of an LSTM, 4H; W_vocab (H, V) and b_vocab (V,), from
+        and b (G,), of the recurrent layer, G = H, or 4H for an LSTM; W_vocab (H, V) and b_vocab (V,), from
         hidden states to scores.
     """
 

@@ -60,7 +60,7 @@ class StandIn:
 
     def _use(self, *_: Any, **__: Any) -> NoReturn:
         raise NotAtHand(
-            f"uses {self.__name__}, expected NumPy, scipy.special or one of Python's modules that are at hand"
+            f"uses {self.__name__}, expected NumPy, scipy.special or one of Python's available modules"
         )
 
     def __getattr__(self, name: str) -> StandIn:

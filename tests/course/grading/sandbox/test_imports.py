@@ -1,4 +1,4 @@
-"""Modules that are not at hand are named when they are used."""
+"""Modules that are not available are named when they are used."""
 
 from __future__ import annotations
 
