@@ -260,8 +260,7 @@ class Solver:
             model.to(device_of_rank(ranks, device))  # type: ignore[attr-defined]
         check_vocabularies(model, data)
         self.model, self.data, self._objective = model, data, objective
-        self._is_first = ranks.rank == 0
-        self.callbacks = check_callbacks(callbacks) if self._is_first else []
+        self.callbacks = check_callbacks(callbacks) if ranks.rank == 0 else []
         self.interrupted = self.stop_requested = False
         self.stop_reason: str | None = None
         self.signal: signal.Signals | None = None
@@ -272,10 +271,10 @@ class Solver:
         self._prepare = Preparation(model, data, self.options, ranks, self._update.graphs, objective)
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token" and objective is None
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, ranks)
-        if self._evaluate is not None and evaluate is None:
-            check_interface("model", model, ("nll",))
         if self._evaluate is None:
             check_without_validation(self.options, self._state.schedule)
+        elif evaluate is None:
+            check_interface("model", model, ("nll",))
         if average is not None and not restore_best:  # the averaged parameters are those of the best epoch
             raise InputError(f"Solver: ema_decay is {ema_decay}, which needs restore_best to be True")
         self._config, self._own_evaluate = as_json(config, "Solver: config"), evaluate is not None
@@ -423,7 +422,7 @@ class Solver:
         """
         self.stop_reason = self.signal = None
         self.interrupted = self.stop_requested = False
-        progress = make_progress(self.options) if self._is_first else Progress()
+        progress = Progress() if self._communicator.rank else make_progress(self.options)
         try:
             with (
                 products_in(self.options.matmul),
@@ -645,7 +644,7 @@ class Solver:
     def _keep_in(self, run: RunDirectory) -> None:
         """Write checkpoints, history and loss curve to a directory from now on."""
         self.run_dir = run.path
-        if not self._is_first:
+        if self._communicator.rank:
             self._storage = OnOtherRanks(self.model, self._state)
             return
         self._storage = InDirectory(

@@ -35,8 +35,14 @@ def test_the_runs_are_the_leading_directories_of_runs(run, second_run, tmp_path,
         (["evaluate", "RUN", "SECOND", "RUN"], "RUN and RUN are the same run"),
         (["evaluate", "RUN", "EMPTY"], "EMPTY holds no run"),
         (["caption", "RUN", "EMPTY", "val"], "EMPTY holds no run"),
-        (["evaluate", "RUN", "--average", "probabilities"], "--average is given, but there is one run"),
-        (["caption", "RUN", "val", "--average", "probabilities"], "--average is given, but there is one run"),
+        (
+            ["evaluate", "RUN", "--average", "probabilities"],
+            "--average is given with one run, expected several runs",
+        ),
+        (
+            ["caption", "RUN", "val", "--average", "probabilities"],
+            "--average is given with one run, expected several runs",
+        ),
         (["evaluate", "RUN", "WORDS"], "WORDS: vocabulary: found "),
         (["evaluate", "RUN", "WORDS"], " of the run RUN; the first tokens that differ: "),
         (

@@ -154,7 +154,9 @@ def test_several_runs_are_an_ensemble(serve, error, run, attending_run, letters)
     assert found.printed.startswith(f"Serving {run} {attending_run} at ")
     found = serve(letters / "run0", letters / "run1")
     assert found.answerer.translate("a b", 2).alignment is not None
-    assert "--average is given, but there is one run" in error(run, "--average", "probabilities")
+    assert "--average is given with one run, expected several runs" in error(
+        run, "--average", "probabilities"
+    )
     assert "have the same task" in error(run, letters / "run0")
 
 
