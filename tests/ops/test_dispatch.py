@@ -124,14 +124,11 @@ def test_subclasses_of_arrays(array):
         ops_for(np.zeros(2), array)
 
 
-def test_importing_loads_neither_numba_nor_mkl():
-    code = "import sys, rnnlab.ops, rnnlab.models; sys.exit('numba' in sys.modules)"
+def test_importing_loads_neither_numba_nor_cupy():
+    code = (
+        "import sys, rnnlab.models, rnnlab.training; sys.exit(not {'numba', 'cupy'}.isdisjoint(sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
-
-
-def test_nobody_imports_cupy_before_it_is_needed():
-    code = "import sys, rnnlab.models, rnnlab.training; assert 'cupy' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_what_computes_on_a_gpu_is_described(device):

@@ -74,6 +74,7 @@ def test_other_metrics_have_a_panel(losses, history):
     assert not second.texts
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("metric", ["val_loss", "CIDEr"])
 @pytest.mark.parametrize("baseline", [0.5, 0.3])
 def test_rewards_are_drawn_instead_of_their_loss(history, metric, baseline, tmp_path):

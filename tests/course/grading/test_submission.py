@@ -197,6 +197,7 @@ FORWARDS = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("path", "name"), FORWARDS, ids=lambda each: getattr(each, "stem", each))
 def test_the_forwards_of_the_notebooks_stand_alone(path: Path, name: str) -> None:
     """Their caches are those that a backward is marked with where the student has no forward."""

@@ -27,6 +27,7 @@ every_decoder = pytest.mark.parametrize("decoder", DECODERS)
 every_cell = pytest.mark.parametrize("cell", CELLS)
 
 
+@pytest.mark.one_in(2)
 @every_decoder
 @every_cell
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "ragged"])

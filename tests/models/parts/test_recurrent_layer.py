@@ -43,6 +43,7 @@ def test_steps_are_the_sequence(cell, rng):
         np.testing.assert_allclose(state[0], h[:, t], rtol=1e-12)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
 @pytest.mark.parametrize("both", [False, True], ids=["forward", "both directions"])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])

@@ -124,6 +124,7 @@ def test_results_of_all_layouts(layout, dtype, normal):
             np.testing.assert_array_equal(out.base, beside)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.usefixtures("by")
 @every_dtype
 @pytest.mark.parametrize("sizes", [(0, 2, 5), (1, 1, 1), (6, 4, 33), (7, 3, 200), (9, 5, 40)], ids=str)

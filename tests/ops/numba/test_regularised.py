@@ -13,6 +13,7 @@ from ..cases import GATES, SHAPES, TOLERANCE, run_regularised, step_masks
 from .compare import every_dtype
 
 
+@pytest.mark.one_in(2)
 @every_dtype
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("cell", GATES)
