@@ -392,6 +392,7 @@ def as_tokens(function: str, name: str, tokens: Array, size: int, *, of: str = "
     IndexError
         If a token is not in [0, size).
     """
+    check_plain(f"{function}: {name}", tokens)
     if tokens.dtype.kind not in "iu" and tokens.size:  # an empty list is an array of floats
         raise InputTypeError(f"{function}: {name} has dtype {tokens.dtype}, expected integers")
     if tokens.size and (tokens.min() < 0 or tokens.max() >= size):

@@ -22,7 +22,7 @@ from rnnlab.layers import (
     dropout_backward,
     dropout_forward,
 )
-from rnnlab.layers.checks import as_tokens, check_rng
+from rnnlab.layers.checks import as_tokens, check_plain, check_rng
 from rnnlab.layers.recurrent.packing import real_lengths
 from rnnlab.layers.recurrent.reversal import reversed_rows
 from rnnlab.models.base import BatchSize, Model, RegularisationOptions, averaging_size, checked_options
@@ -402,7 +402,9 @@ class SequenceClassifier(Model):
         return x
 
     def _labels(self, function: str, labels: Array, rows: int) -> Array:
-        function, labels = f"SequenceClassifier.{function}", np.asarray(labels)
+        function = f"SequenceClassifier.{function}"
+        check_plain(f"{function}: labels", labels)
+        labels = np.asarray(labels)
         if labels.shape != (rows,):
             raise InputError(f"{function}: labels has shape {labels.shape}, expected (N,) = {(rows,)}")
         return as_tokens(function, "labels", labels, self.num_classes, of="classes")

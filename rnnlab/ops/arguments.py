@@ -30,7 +30,15 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.types import Array
 
-__all__ = ["PRIMITIVES", "Argument", "Declaration", "checked", "is_unusual", "normal_divisor", "own_scale"]
+__all__ = [
+    "PRIMITIVES",
+    "Argument",
+    "Declaration",
+    "check_scale",
+    "checked",
+    "is_unusual",
+    "normal_divisor",
+]
 _form = operator.attrgetter("shape", "dtype")
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _ARGUMENT = re.compile(r"(\w+)(!?) \(([^)]*)\)(?: (-1|0)\.\.(\w+))?(?: (float64|uint32|int64))?(?: = (\w+))?")
@@ -421,24 +429,23 @@ PRIMITIVES: dict[str, Declaration] = {
 }
 
 
-def own_scale(function: str, scale: Any, rows: int) -> Any:
-    """A factor of each row as an array (M,) in memory of its own; a single factor as it is.
+def check_scale(function: str, scale: Any, rows: int) -> None:
+    """Check that a scale is a number, or a factor (M,) of each row.
 
     Raises
     ------
     ValueError, TypeError
         If the array has another shape, or a dtype that is not of floating-point numbers.
     """
-    if np.ndim(scale) == 0:
-        return scale
-    if np.shape(scale) != (rows,):
-        raise InputError(
-            f"{function}: scale has shape {np.shape(scale)}, expected a number or (M,) = {(rows,)}"
-        )
-    scale = np.array(scale)
-    if scale.dtype not in _FLOATS:
-        raise InputTypeError(f"{function}: scale has dtype {scale.dtype}, expected float32 or float64")
-    return scale
+    shape = getattr(scale, "shape", None)  # numpy.shape would copy an array from a GPU
+    shape = np.shape(scale) if shape is None else shape
+    if not shape:
+        return
+    if shape != (rows,):
+        raise InputError(f"{function}: scale has shape {shape}, expected a number or (M,) = {(rows,)}")
+    if getattr(scale, "dtype", None) not in _FLOATS:
+        found = getattr(scale, "dtype", type(scale).__name__)
+        raise InputTypeError(f"{function}: scale has dtype {found}, expected float32 or float64")
 
 
 def normal_divisor(value: float, dtype: np.dtype) -> float:

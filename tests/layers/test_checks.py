@@ -207,6 +207,11 @@ def test_tokens_of_any_integer_dtype(dtype, values, size):
             as_tokens("f", "x", tokens, size)
 
 
+def test_hidden_tokens():
+    with pytest.raises(TypeError, match="^f: y is a MaskedArray, expected a plain array"):
+        as_tokens("f", "y", np.ma.masked_array([1, 2], [0, 1]), 3)
+
+
 def test_tokens():
     tokens = np.array([0, 4])
     assert as_tokens("f", "x", tokens, 5) is tokens

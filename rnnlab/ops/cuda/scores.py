@@ -5,8 +5,8 @@ from __future__ import annotations
 import cupy as cp
 import numpy as np
 
-from rnnlab.errors import InputError
-from rnnlab.ops.arguments import normal_divisor
+from rnnlab.errors import InputError, InputTypeError
+from rnnlab.ops.arguments import check_scale, normal_divisor
 from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.launch import NULL, THREADS, by_rows, check_contiguous
 from rnnlab.types import Array
@@ -19,6 +19,11 @@ def softmax_cross_entropy(
     factor, scales = (1.0, scale) if isinstance(scale, cp.ndarray) else (float(scale), NULL)
     check_contiguous(scores, targets, dscores, scales)
     M, V = scores.shape
+    check_scale("softmax_cross_entropy", scale, M)
+    if scales is scale and scale.dtype != scores.dtype:
+        raise InputTypeError(
+            f"softmax_cross_entropy: scale has dtype {scale.dtype}, expected {scores.dtype} as scores has"
+        )
     losses = cp.empty(M, scores.dtype)
     arguments = scores, targets, scales, dscores, losses, M, V, factor, float(smoothing)
     by_rows("softmax_cross_entropy", M, V, scores, *arguments)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rnnlab.ops.arguments import normal_divisor, own_scale
+from rnnlab.ops.arguments import check_scale, normal_divisor
 from rnnlab.ops.numba.embedding import as_indices
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum
@@ -22,15 +22,12 @@ def softmax_cross_entropy(
     scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
 ) -> Array:
     """losses = -q . log p; dscores = scale (p - q); q = (1 - smoothing) onehot(target) + smoothing / V."""
-    losses, scale = (
-        empty(scores.shape[0], scores.dtype),
-        own_scale("softmax_cross_entropy", scale, len(scores)),
-    )
-    by_row = np.ndim(scale) > 0
-    factor = 1.0 if by_row else scale
+    losses, by_row = empty(scores.shape[0], scores.dtype), np.ndim(scale) > 0
+    check_scale("softmax_cross_entropy", scale, losses.size)
+    factor, factors = (1.0, np.array(scale)) if by_row else (scale, None)  # the array may be in dscores
     _softmax_cross_entropy(scores, as_indices(targets), factor, smoothing, dscores, losses)
-    if by_row:
-        dscores *= np.expand_dims(scale, 1)
+    if factors is not None:
+        dscores *= factors[:, None]
     return losses
 
 

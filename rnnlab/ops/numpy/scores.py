@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnlab.ops.arguments import checked, normal_divisor, own_scale
+from rnnlab.ops.arguments import check_scale, checked, normal_divisor
 from rnnlab.types import Array
 
 _BLOCK = 1 << 16  # elements per block of rows, so that a block stays in the cache for all passes
@@ -16,8 +16,8 @@ def softmax_cross_entropy(
 ) -> Array:
     M, V = scores.shape
     certain, shared = 1 - smoothing, smoothing / max(V, 1)
-    losses = np.empty(M, scores.dtype)
-    scales = np.broadcast_to(own_scale("softmax_cross_entropy", scale, M), M)
+    check_scale("softmax_cross_entropy", scale, M)
+    losses, scales = np.empty(M, scores.dtype), np.broadcast_to(np.array(scale), M)  # may be in dscores
     step = max(1, _BLOCK // max(V, 1))
     for start in range(0, M, step):
         block = slice(start, start + step)

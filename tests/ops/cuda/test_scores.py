@@ -35,6 +35,17 @@ def test_softmax_does_not_swallow_what_is_not_finite(bad, ops, dtype, normal):
     assert_same(ops, "log_softmax", [scores])
 
 
+def test_a_scale_of_a_wrong_shape_or_dtype(ops):
+    """The kernel would read past its end."""
+    scores, targets = ops.asarray(np.zeros((3, 4), np.float32)), ops.asarray(np.array([0, 1, 2]))
+    for scale, message in (
+        (np.ones(2, np.float32), r"scale has shape \(2,\), expected a number or \(M,\) = \(3,\)"),
+        (np.ones(3), "scale has dtype float64, expected float32 as scores has"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=f"softmax_cross_entropy: {message}"):
+            ops.softmax_cross_entropy(scores, targets, ops.asarray(scale), scores)
+
+
 @every_dtype
 @pytest.mark.parametrize("shape", [(5, 7, 3), (1, 1, 1), (2, 3, 4), (4, 600, 6), (0, 4, 2)], ids=str)
 def test_top(shape, ops, dtype, rng, normal):
