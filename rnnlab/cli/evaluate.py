@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from rnnlab import runs
-from rnnlab.cli.arguments import add_metrics, check_outputs
+from rnnlab.cli.arguments import add_metrics, check_outputs, positive_integer
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, open_runs
@@ -21,7 +21,7 @@ from rnnlab.errors import InputError
 from rnnlab.options import TokenizerName
 from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, Recipe, TranslationRecipe
 from rnnlab.recipes.tables import TranslationEvaluationTable
-from rnnlab.reporting.scores import scores_table, write_scores
+from rnnlab.reporting.scores import lengths_text, scores_table, write_scores
 from rnnlab.runs import Run
 from rnnlab.tasks import TASKS, task_of
 
@@ -45,11 +45,24 @@ def add(commands: Any) -> None:
     )
     evaluate.add_argument("--tokenizer", choices=get_args(TokenizerName), help="ptb is COCO's and needs Java")
     evaluate.add_argument("--lexicon", metavar="FILE", help="replace <UNK> as rnnlab translate does")
+    evaluate.add_argument(
+        "--by-length",
+        type=positive_integer,
+        nargs="*",
+        metavar="N",
+        help="also BLEU by the number of words of the source, in ranges that start at 0 and at each N "
+        "(default: 10 20 30 40 50)",
+    )
     add_search(evaluate, n_best=False)
 
 
 # The task of each option, except the options of a search.
-_FOR: dict[str, type[Recipe]] = {"tokenizer": CaptioningRecipe, "lexicon": TranslationRecipe}
+_FOR: dict[str, type[Recipe]] = {
+    "tokenizer": CaptioningRecipe,
+    "lexicon": TranslationRecipe,
+    "by_length": TranslationRecipe,
+}
+_LENGTHS = 10, 20, 30, 40, 50  # as in figure 2 of Xia et al. 2017
 
 
 def _evaluate(options: argparse.Namespace) -> int:
@@ -60,7 +73,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     for key in given.keys() & _FOR.keys():
         if not isinstance(run.recipe, _FOR[key]):
             makes = next(task.makes for task in TASKS if task.recipe_type is _FOR[key])
-            raise InputError(f"--{key} is for {makes}, but {_model_of(run)}")
+            raise InputError(f"{flag_of(key)} is for {makes}, but {_model_of(run)}")
     arguments: dict[str, Any] = {"communicator": options.communicator}
     if options.lexicon is not None:
         check_attends(run, "--lexicon", "its source")
@@ -72,13 +85,19 @@ def _evaluate(options: argparse.Namespace) -> int:
         arguments["decoding"] = dataclasses.replace(search_options(run.recipe.decoding, options), n_best=1)
     elif found := given_search(options):
         raise InputError(f"{flag_of(next(iter(found)))} is for a search for sentences, but {_model_of(run)}")
+    lengths = given.pop("by_length", None)
+    if lengths and lengths != sorted(set(lengths)):
+        raise InputError(f"--by-length is {' '.join(map(str, lengths))}, expected increasing numbers")
     evaluation = dataclasses.replace(run.recipe.evaluation, **given)
     _check_translates(evaluation, options)
     split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)
+    by_length = () if lengths is None else result.by_source_length(lengths or _LENGTHS)
     if options.json and options.communicator.rank == 0:  # before printing, which may fail
-        write_scores(options.json, result, run, split)
+        write_scores(options.json, result, run, split, by_length)
     print(scores_table(result, run))
+    if by_length:
+        print(f"\n{lengths_text(by_length)}")
     return 0
 
 
@@ -86,7 +105,8 @@ def _check_translates(evaluation: Any, options: argparse.Namespace) -> None:
     """Raise InputError if an option of translations is given but nothing is translated."""
     if not isinstance(evaluation, TranslationEvaluationTable) or "BLEU" in evaluation.metrics:
         return
-    found = [flag_of(key) for key in given_search(options)] + ["--lexicon"] * (options.lexicon is not None)
+    found = [flag_of(key) for key in given_search(options)]
+    found += [flag_of(key) for key in ("lexicon", "by_length") if getattr(options, key) is not None]
     if found:
         raise InputError(
             f"{found[0]} is for translations, which --metrics {' '.join(evaluation.metrics)} does not need: "

@@ -9,7 +9,13 @@ from rnnlab.metrics.java import JavaError, check_java, ptb_tokenizer
 from rnnlab.metrics.keystrokes import KeystrokeScores, PrefixIndex, keystrokes
 from rnnlab.metrics.library import CAPTION_SCORERS, TRANSLATION_SCORERS
 from rnnlab.metrics.perplexity import perplexity
-from rnnlab.metrics.translation import TRANSLATION_METRICS, TranslationMetric, TranslationScores, corpus_bleu
+from rnnlab.metrics.translation import (
+    TRANSLATION_METRICS,
+    LengthScore,
+    TranslationMetric,
+    TranslationScores,
+    corpus_bleu,
+)
 
 __all__ = [
     "CAPTION_SCORERS",
@@ -21,6 +27,7 @@ __all__ = [
     "Difference",
     "JavaError",
     "KeystrokeScores",
+    "LengthScore",
     "Metric",
     "PrefixIndex",
     "Statistics",

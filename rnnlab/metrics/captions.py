@@ -17,6 +17,7 @@ all of them times 100.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -59,6 +60,17 @@ class CaptionScores:
     images: dict[str, list[float]]
     notes: list[str]
     bleu_counts: list[list[int]] | None = None
+
+    @property
+    def brevity(self) -> float | None:
+        """BLEU's penalty on captions that are shorter than their references, from 0 to 1; None without BLEU.
+
+        BLEU without the penalty, as Xia et al. (2017) report it for captions, is BLEU divided by it.
+        """
+        if self.bleu_counts is None:
+            return None
+        *_, length, closest = map(sum, zip(*self.bleu_counts, strict=True))
+        return math.exp(min(0, 1 - closest / length)) if length else 0.0
 
     def statistics(self) -> dict[str, Statistics]:
         """The statistics of each score for :func:`~rnnlab.metrics.paired_bootstrap`.

@@ -14,7 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.metrics.bootstrap import Statistics, bleu_of
@@ -29,6 +32,19 @@ TRANSLATION_METRICS: dict[TranslationMetric, tuple[str, ...]] = {
     "BLEU": ("BLEU", "precision-1", "precision-2", "precision-3", "precision-4", "brevity", "length"),
     "CS-k": ("CS-1", "CS-2", "CS-3", "CS-4", "CS-5"),
 }
+
+
+class LengthScore(NamedTuple):
+    """BLEU of the sentences whose lengths are in a range."""
+
+    least: int
+    most: int | None  # None: no longest one
+    sentences: int
+    bleu: float | None  # None without sentences
+
+    def range(self) -> str:
+        """The lengths in words, such as "10 to 19"."""
+        return f"{self.least} or more" if self.most is None else f"{self.least} to {self.most}"
 
 
 @dataclass(frozen=True)
@@ -53,6 +69,39 @@ class TranslationScores:
         """The statistics of BLEU for :func:`~rnnlab.metrics.paired_bootstrap`."""
         bleu = bleu_of(self.bleu_counts)
         return {"BLEU": bleu._replace(score=lambda means: 100 * bleu.score(means))}
+
+    def by_length(self, lengths: Sequence[int], starts: Sequence[int]) -> list[LengthScore]:
+        """BLEU of short and of long sentences (Xia et al. 2017, figure 2).
+
+        Parameters
+        ----------
+        lengths : sequence of int
+            The length of each sentence, such as the number of words of its source.
+        starts : sequence of int
+            The shortest length of each range but the first, which starts at 0. A range ends where the next
+            one starts; the last one has no end.
+
+        Raises
+        ------
+        ValueError
+            If there is not one length per sentence, or the starts are not positive and increasing.
+        """
+        if len(lengths) != len(self.bleu_counts):
+            raise InputError(
+                f"by_length: found {len(lengths)} lengths, expected one per sentence, {len(self.bleu_counts)}"
+            )
+        bounds = [0, *starts]
+        if any(end <= start for start, end in pairwise(bounds)):
+            raise InputError(f"by_length: starts is {list(starts)}, expected positive, increasing integers")
+        places, found = np.searchsorted(bounds, lengths, side="right") - 1, []
+        counts, score = self.statistics()["BLEU"]
+        for k, start in enumerate(bounds):
+            some = counts[places == k]
+            # the score is a function of the mean over all sentences
+            bleu = float(score(some.sum(axis=0, keepdims=True) / len(counts))[0]) if len(some) else None
+            most = bounds[k + 1] - 1 if k < len(starts) else None
+            found.append(LengthScore(start, most, len(some), bleu))
+        return found
 
 
 def corpus_bleu(

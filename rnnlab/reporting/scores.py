@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from rnnlab.metrics import LengthScore
 from rnnlab.reporting.json_file import write_json
 from rnnlab.runs import Run
 from rnnlab.tasks import classification
@@ -39,6 +42,22 @@ def confusion_text(confusion: np.ndarray) -> str:
     return "\n".join(lines)
 
 
-def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run, split: str) -> None:
+def lengths_text(scores: Sequence[LengthScore]) -> str:
+    """One line for each range of source lengths: the number of sentences, and BLEU."""
+    lines = [f"{'source words':<14}{'sentences':>10}{'BLEU':>8}"]
+    for each in scores:
+        bleu = "-" if each.bleu is None else f"{each.bleu:.2f}"
+        lines.append(f"{each.range():<14}{each.sentences:>10,}{bleu:>8}")
+    return "\n".join(lines)
+
+
+def write_scores(
+    path: str | os.PathLike[str],
+    evaluation: Evaluation,
+    run: Run,
+    split: str,
+    by_length: Sequence[LengthScore] = (),
+) -> None:
     """Write the scores and all captions, translations or classes; see :func:`write_json`."""
-    write_json(path, run, {"split": split, **evaluation.report()})
+    found: dict[str, Any] = {"by_length": [each._asdict() for each in by_length]} if by_length else {}
+    write_json(path, run, {"split": split, **evaluation.report(), **found})

@@ -123,6 +123,7 @@ class CaptioningEvaluation:
         ]
         return {
             "corpus": self.corpus(),
+            "brevity": self.scores.brevity,
             "tokenizer": self.tokenizer,
             "notes": self.notes(),
             "images": images,

@@ -16,11 +16,12 @@ from rnnlab.data.subwords import SUBWORDS
 from rnnlab.data.translation_inputs import TranslationInputs
 from rnnlab.decoding import Ensemble, Hypothesis, Prediction, build_lexicon, replace_unknown, teacher_forced
 from rnnlab.decoding.ensemble import Average
-from rnnlab.errors import InputTypeError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.metrics import (
     TRANSLATION_METRICS,
     TRANSLATION_SCORERS,
     KeystrokeScores,
+    LengthScore,
     Statistics,
     TranslationScores,
     corpus_bleu,
@@ -97,6 +98,21 @@ class TranslationEvaluation:
             (name, f"{score:.{3 if name == 'perplexity' else 2}f}") for name, score in self.corpus().items()
         ]
         return [("sentences", f"{len(self.sources):,}"), *numbers]
+
+    def by_source_length(self, starts: Sequence[int]) -> list[LengthScore]:
+        """BLEU by the number of words of the sources: :meth:`TranslationScores.by_length`.
+
+        Raises
+        ------
+        ValueError
+            If BLEU is not one of the metrics, or the starts are not positive and increasing.
+        """
+        if self.scores is None:
+            raise InputError("by_source_length: the split was evaluated without BLEU")
+        pieces = self.tokenizer == SUBWORDS
+        return self.scores.by_length(
+            [len(self.text(words).split() if pieces else words) for words in self.sources], starts
+        )
 
     def examples(self) -> tuple[Any, ...]:
         """The sources and their references in words, and the tokenizer."""

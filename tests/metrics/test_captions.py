@@ -44,12 +44,20 @@ def test_bleu_by_hand():
         assert scores.corpus[f"BLEU-{n}"] == pytest.approx(expected, rel=1e-6)
         assert scores.images[f"BLEU-{n}"] == pytest.approx([expected], rel=1e-6)
     assert scores.corpus["BLEU-4"] < 1e-3
+    assert scores.brevity == pytest.approx(brevity)
 
 
 def test_bleu_takes_the_closest_reference_length():
     # 4 words against references of 5 and 9: r = 5, not 9 (longest) and not 7 (mean).
     scores = score(["a b c d"], [["a b c d e", "a b c d e f g h i"]])
-    assert scores.corpus["BLEU-1"] == pytest.approx(math.exp(1 - 5 / 4), rel=1e-6)
+    assert scores.corpus["BLEU-1"] == pytest.approx(scores.brevity, rel=1e-6)
+    assert scores.brevity == pytest.approx(math.exp(1 - 5 / 4), rel=1e-6)
+
+
+def test_the_brevity_penalty_is_that_of_the_corpus():
+    assert score(["a b c", "d"], [["a b"], ["d e"]]).brevity == 1
+    assert score(["", ""], [["a b"], ["d e"]]).brevity == 0
+    assert score(["a"], [["a"]], ["ROUGE-L"]).brevity is None
 
 
 def test_corpus_bleu_sums_counts_over_images():

@@ -34,6 +34,35 @@ def test_bleu_by_hand():
     assert scores.corpus["length"] == pytest.approx(90)
 
 
+def test_scores_by_length():
+    candidates = words("a b c d", "a b c d x", "u v w x y z", "a b c d e f g")
+    references = [[each] for each in words("a b c d", "a b c d e", "u v w x y z q r", "a b c d e f g")]
+    scores = corpus_bleu(candidates, references)
+    short, none, middle, long = scores.by_length([1, 4, 9, 30], [5, 6, 10])
+    ranges = ["0 to 4", "5 to 5", "6 to 9", "10 or more"]
+    assert [each.range() for each in (short, none, middle, long)] == ranges
+    assert [each.sentences for each in (short, none, middle, long)] == [2, 0, 1, 1]
+    assert none.bleu is None
+    assert short.bleu == pytest.approx(corpus_bleu(candidates[:2], references[:2]).corpus["BLEU"])
+    assert middle.bleu == pytest.approx(100 * math.exp(1 - 8 / 6))
+    assert long.bleu == pytest.approx(100)
+    whole = scores.by_length([1, 4, 9, 30], [])
+    assert whole == [(0, None, 4, pytest.approx(scores.corpus["BLEU"]))]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "starts", "message"),
+    [
+        ([1], [5], "by_length: found 1 lengths, expected one per sentence, 2"),
+        ([1, 2], [5, 5], r"by_length: starts is \[5, 5\], expected positive, increasing integers"),
+        ([1, 2], [0], r"by_length: starts is \[0\], expected positive, increasing integers"),
+    ],
+)
+def test_lengths_are_checked(lengths, starts, message):
+    with pytest.raises(ValueError, match=message):
+        corpus_bleu(words("a", "b"), [words("a"), words("b")]).by_length(lengths, starts)
+
+
 def test_several_references():
     scores = corpus_bleu(words("a b c d"), [words("a b x y", "z b c d e f")])
     assert scores.corpus["precision-1"] == 100

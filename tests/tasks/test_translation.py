@@ -293,6 +293,23 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
     assert report["signature"] in printed
     assert len(report["sentences"]) == 5
     assert set(report["sentences"][0]) == {"source", "translation", "references"}
+    assert "by_length" not in report
+
+
+def test_evaluation_by_the_length_of_the_source(run, tmp_path, capsys):
+    pytest.importorskip("sacrebleu")
+    path = tmp_path / "scores.json"
+    options = ["--split", "test_small", "--json", str(path)]
+    assert cli.main(["evaluate", str(run), *options, "--by-length", "4", "5"]) == 0
+    printed, report = capsys.readouterr().out, json.loads(path.read_text())
+    lengths = [len(sentence["source"].split()) for sentence in report["sentences"]]
+    short, middle, long = report["by_length"]
+    assert (short["least"], short["most"], middle["least"], long["most"]) == (0, 3, 4, None)
+    assert short["sentences"] == sum(length < 4 for length in lengths)
+    assert sum(each["sentences"] for each in report["by_length"]) == len(lengths)
+    assert f"{'5 or more':<14}{long['sentences']:>10}" in printed
+    assert cli.main(["evaluate", str(run), *options, "--by-length"]) == 0
+    assert "10 to 19" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -350,6 +367,8 @@ def test_a_warm_start_says_what_it_loaded(file, run, tmp_path, capsys):
         (["translate", "RUN", "--file", "nowhere.txt"], "nowhere.txt"),
         (["translate", "RUN", "a", "--lexicon", "nowhere.txt"], "nowhere.txt"),
         (["evaluate", "RUN", "--metrics", "CIDEr"], "--metrics CIDEr is for captions, but the model of"),
+        (["evaluate", "RUN", "--by-length", "9", "3"], "--by-length is 9 3, expected increasing numbers"),
+        (["evaluate", "RUN", "--by-length", "--metrics", "CS-k"], "--by-length is for translations, which"),
         (["evaluate", "RUN", "--split", "test"], "has the splits train, val, test_small, not 'test'"),
         (
             ["train", "RECIPE", "--set", "training.warm_start=nowhere.h5", "--out", "OUT"],
