@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import check_float, check_gradient, ops_of
+from rnnlab.layers.checks import check_cache, check_float, check_gradient, ops_of
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -67,8 +67,9 @@ def relu_backward(dout: Array, cache: ReLUCache) -> Array:
     Raises
     ------
     ValueError, TypeError
-        If dout differs from x in shape or dtype.
+        If dout differs from x in shape or dtype, or the cache is from another function.
     """
+    check_cache("relu_backward", cache, ReLUCache)
     check_gradient("relu_backward", dout, cache.x.shape, cache.x.dtype)
     return np.where(cache.x > 0, dout, cache.x.dtype.type(0))
 
@@ -113,8 +114,9 @@ def tanh_backward(dout: Array, cache: TanhCache) -> Array:
     Raises
     ------
     ValueError, TypeError
-        If dout differs from x in shape or dtype.
+        If dout differs from x in shape or dtype, or the cache is from another function.
     """
+    check_cache("tanh_backward", cache, TanhCache)
     check_gradient("tanh_backward", dout, cache.y.shape, cache.y.dtype)
     dx = ops_for(dout).empty(dout.shape, dout.dtype)
     dx[...] = cache.y

@@ -11,7 +11,7 @@ from math import prod
 from typing import NamedTuple
 
 from rnnlab.errors import InputError
-from rnnlab.layers.checks import check_shapes, gradient_arrays, ops_of
+from rnnlab.layers.checks import check_cache, check_shapes, gradient_arrays, ops_of
 from rnnlab.types import Array
 
 
@@ -79,8 +79,9 @@ def affine_backward(
     Raises
     ------
     ValueError, TypeError
-        If dout or ``into`` has a wrong shape or dtype.
+        If dout or ``into`` has a wrong shape or dtype, or the cache is from another function.
     """
+    check_cache("affine_backward", cache, AffineCache)
     x, w, b = cache
     ops = ops_of("affine_backward", dout=dout, x=x)
     rows = x.reshape(x.shape[0], w.shape[0])
@@ -135,8 +136,9 @@ def temporal_affine_backward(
     Raises
     ------
     ValueError, TypeError
-        If dout or ``into`` has a wrong shape or dtype.
+        If dout or ``into`` has a wrong shape or dtype, or the cache is from another function.
     """
+    check_cache("temporal_affine_backward", cache, AffineCache)
     x, w, b = cache
     check_shapes("temporal_affine_backward", x=(x, "N T D"), w=(w, "D M"), dout=(dout, "N T M"))
     N, T, D = x.shape

@@ -281,6 +281,7 @@ def as_mask(function: str, name: str, mask: Array, shape: tuple[int, ...], axes:
     TypeError
         If the mask does not hold booleans or real numbers.
     """
+    check_plain(f"{function}: {name}", mask)
     mask = np.asarray(mask)
     if mask.shape != shape:
         raise InputError(f"{function}: {name} has shape {mask.shape}, expected ({axes}) = {shape}")
@@ -308,6 +309,7 @@ def as_lengths(function: str, lengths: Array, N: int, most: int, axis: str) -> n
     TypeError
         If they are not integers.
     """
+    check_plain(f"{function}: lengths", lengths)
     counts = np.asarray(lengths)
     if not counts.size:  # an empty list is an array of floats
         counts = counts.astype(np.intp)
@@ -333,7 +335,7 @@ def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) 
     TypeError
         If the mask and ``like`` belong to different libraries, or the mask has floats of another dtype.
     """
-    ops_for(mask, like)
+    ops_of(function, mask=mask, like=like)
     if mask.dtype.kind in "biu":
         mask = mask.astype(like.dtype)
     if mask.shape != shape or mask.dtype != like.dtype:

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import check_float, check_gradient, check_probability, check_rng, ops_of
+from rnnlab.layers.checks import (
+    check_cache,
+    check_float,
+    check_gradient,
+    check_probability,
+    check_rng,
+    ops_of,
+)
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -76,8 +83,9 @@ def dropout_backward(dout: Array, cache: DropoutCache) -> Array:
     Raises
     ------
     ValueError, TypeError
-        If dout differs from x in shape or dtype.
+        If dout differs from x in shape or dtype, or the cache is from another function.
     """
+    check_cache("dropout_backward", cache, DropoutCache)
     check_gradient("dropout_backward", dout, cache.shape, cache.dtype)
     if cache.p == 0:
         return dout

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rnnlab.layers.checks import as_tokens, check_gradient, check_shapes, gradient_arrays, ops_of
+from rnnlab.layers.checks import as_tokens, check_cache, check_gradient, check_shapes, gradient_arrays, ops_of
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -75,8 +75,9 @@ def word_embedding_backward(dout: Array, cache: WordEmbeddingCache, *, into: Arr
     Raises
     ------
     ValueError, TypeError
-        If dout or ``into`` has a wrong shape or dtype.
+        If dout or ``into`` has a wrong shape or dtype, or the cache is from another function.
     """
+    check_cache("word_embedding_backward", cache, WordEmbeddingCache)
     x, W = cache
     check_gradient("word_embedding_backward", dout, (*x.shape, W.shape[1]), W.dtype)
     ops = ops_for(dout, W)

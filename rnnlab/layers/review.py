@@ -241,9 +241,10 @@ def review_backward(
     drows = [ops.zeros(rows.rows.shape, memory.dtype) if memory_gradient else None]
     for b, given in enumerate(dthoughts):
         drows.append(_gradient(f"dthoughts[{b}]", given, (N, L, H), memory).reshape(N * L, H))
-    dh, dc = (
-        _gradient(f"dfinal[{k}]", each, (N, H), memory) for k, each in enumerate(dfinal or (None, None))
-    )
+    dfinal = dfinal or (None, None)
+    if len(dfinal) != 2:
+        raise InputError(f"review_backward: dfinal has {len(dfinal)} arrays, expected 2, dh and dc")
+    dh, dc = (_gradient(f"dfinal[{k}]", each, (N, H), memory) for k, each in enumerate(dfinal))
     for b in reversed(range(connections.blocks)):
         block = blocks[b]
         dhistory = ops.zeros(block.history.shape, memory.dtype)

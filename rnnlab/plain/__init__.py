@@ -1,8 +1,8 @@
 """A plain NumPy version of every layer, written from its equations, for reading.
 
 Each file states the equations of one layer, with their source, and computes them with NumPy and loops over
-time. Read a layer here to understand it. To use it, take the function of the same name from
-:mod:`rnnlab.layers`: it has the same arguments and results, and the tests compare the two. A reading order:
+time. Read a layer here to understand it. Most functions have a namesake in :mod:`rnnlab.layers`, with the
+same results and further options; the tests compare the two. A reading order:
 
     1. affine, activation, embedding, softmax        from word vectors to a loss
     2. padding, rnn, lstm, simplified_gru, gru       recurrent cells

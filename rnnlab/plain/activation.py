@@ -11,8 +11,8 @@ import numpy as np
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x)), written with tanh so that no exponential overflows."""
-    return (1 + np.tanh(x / 2)) / 2
+    """1 / (1 + exp(-x)); the logarithm of the denominator does not overflow."""
+    return np.exp(-np.logaddexp(0, -x))
 
 
 def relu_forward(x):

@@ -128,6 +128,7 @@ BACKWARDS = [
     *(f"{cell}_{kind}" for cell in ("rnn", "lstm", "gru", "simplified_gru") for kind in ("step", "sequence")),
     *("attention_keys", "attention_step", "attentive", "target_attention", "selector"),
     *("arnet", "review", "discriminative"),
+    *("affine", "temporal_affine", "word_embedding", "dropout", "relu", "tanh"),
 ]
 
 
@@ -205,6 +206,14 @@ def test_tokens_of_any_integer_dtype(dtype, values, size):
             IndexError, match=f"f: x holds the token {max(values)}, the vocabulary has {size}"
         ):
             as_tokens("f", "x", tokens, size)
+
+
+@pytest.mark.parametrize("name", ["mask", "lengths"])
+def test_hidden_steps(name):
+    arrays = zeros(2, 3, 3), zeros(2, 4), zeros(3, 4), zeros(4, 4), zeros(4)
+    hidden = np.ma.ones((2, 3) if name == "mask" else 2, dtype=np.int64)
+    with pytest.raises(TypeError, match=f"^rnn_forward: {name} is a MaskedArray, expected a plain array"):
+        layers.rnn_forward(*arrays, **{name: hidden})
 
 
 def test_hidden_tokens():

@@ -251,6 +251,8 @@ def test_wrong_arguments_are_named(rng):
         review_backward([None], None, cache)
     with pytest.raises(ValueError, match=re.escape("dthoughts[1] has shape (3, 3, 1)")):
         review_backward([None, np.ones((N, 3, 1))], None, cache)
+    with pytest.raises(ValueError, match="review_backward: dfinal has 1 arrays, expected 2, dh and dc"):
+        review_backward([None, None], (np.ones((N, H)),), cache)
     with pytest.raises(ValueError, match=re.escape("dfinal[1] has shape (3, 1)")):
         review_backward([None, None], (np.ones((N, H)), np.ones((N, 1))), cache)
     with pytest.raises(ValueError, match="hidden_dim is 0"):

@@ -97,6 +97,11 @@ def test_factored_lstm(lengths, rng):
     assert_gradients(forward, backward, normal(rng, words=(2, 3, D), v=(2, P), **weights), rng)
 
 
+def test_sigmoid_of_large_negative_numbers():
+    x = np.array([-40.0, -300.0])
+    np.testing.assert_allclose(PLAIN.sigmoid(x), np.exp(x), rtol=1e-12)
+
+
 def test_sigmoid_does_not_overflow():
     x = np.array([-1e4, -1.0, 0.0, 1.0, 1e4])
     np.testing.assert_allclose(PLAIN.sigmoid(x), [0, 1 / (1 + np.e), 0.5, np.e / (1 + np.e), 1], rtol=1e-12)

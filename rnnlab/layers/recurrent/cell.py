@@ -254,11 +254,10 @@ def cell_names() -> tuple[str, ...]:
 
 
 def cell_name(cell: Cell) -> str:
-    """The name of a cell, or of its class if it is not registered."""
-    return next(
-        (name for name, each in _CELLS.items() if each is cell or type(each) is type(cell)),
-        type(cell).__name__,
-    )
+    """The name of a cell, or of one of its class, or of its class if none is registered."""
+    itself = [name for name, each in _CELLS.items() if each is cell]
+    alike = [name for name, each in _CELLS.items() if type(each) is type(cell)]
+    return next(iter([*itself, *alike]), type(cell).__name__)
 
 
 def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:

@@ -8,11 +8,10 @@ from rnnlab.types import Array
 
 
 def sigmoid(x: Array, out: Array | None = None) -> Array:
-    out = cp.multiply(x, 0.5, out=out)
-    cp.tanh(out, out=out)
-    out *= 0.5
-    out += 0.5
-    return out
+    out = cp.negative(x, out=out)
+    cp.exp(out, out=out)  # 1 / (1 + inf) is 0, as it should be
+    out += 1
+    return cp.reciprocal(out, out=out)
 
 
 def tanh(x: Array, out: Array | None = None) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cupy as cp
 import numpy as np
 
-from rnnlab.ops.arguments import checked
+from rnnlab.errors import InputError
 from rnnlab.ops.cuda import checks, cublas, factors, narrow
 from rnnlab.ops.cuda.column_sums import add_sums
 from rnnlab.ops.precision import products_precision
@@ -28,6 +28,10 @@ def affine(x: Array, w: Array, b: Array) -> Array:
 
 def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
     if not narrow.affine_into(x, factors.unprepared(w), b, out):
+        if b.shape != out.shape[1:] or b.dtype != out.dtype:
+            raise InputError(
+                f"affine: b has shape {b.shape} and dtype {b.dtype}, expected {out.shape[1:]} and {out.dtype}"
+            )
         out[...] = b
         cublas.gemm(x, w, out, 1.0)
 
@@ -56,7 +60,7 @@ def add_column_sums(x: Array, out: Array) -> None:
     add_sums(x, out)
 
 
-@checked
+@checks.checked
 def add_affine_gradients(x: Array, dout: Array, dW: Array, db: Array) -> None:
     if narrow.add_gradients(x, dout, dW, db):
         return

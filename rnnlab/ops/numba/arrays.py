@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -13,7 +15,7 @@ from numpy.typing import DTypeLike
 from rnnlab.ops.numba.embedding import as_indices
 from rnnlab.ops.numba.guard import address
 from rnnlab.ops.numba.kernel import DTYPES, inlined, kernel, primitive, shared_by
-from rnnlab.ops.numba.memory import empty
+from rnnlab.ops.numba.memory import SMALLEST, empty
 from rnnlab.ops.numba.parallel import share, slice_of
 from rnnlab.ops.numpy import arrays as on_one_thread
 from rnnlab.types import Array, Shape
@@ -44,6 +46,9 @@ def clear(x: Array) -> None:
 
 
 def zeros(shape: int | Shape, dtype: DTypeLike = float) -> Array:
+    dtype = np.dtype(dtype)
+    if math.prod(shape if isinstance(shape, tuple) else (shape,)) * dtype.itemsize < SMALLEST:
+        return np.zeros(shape, dtype)
     out = empty(shape, dtype)
     if out.dtype.char in DTYPES:
         _clear.run(shared_by(out.size, _PARALLEL_FROM), out.reshape(-1))

@@ -24,8 +24,8 @@ from numpy.typing import DTypeLike
 
 from rnnlab.types import Array, Shape
 
-__all__ = ["Pool", "empty", "empty_like", "release"]
-_SMALLEST = 1 << 14  # bytes; for smaller arrays the C library is as fast
+__all__ = ["SMALLEST", "Pool", "empty", "empty_like", "release"]
+SMALLEST = 1 << 14  # bytes; for smaller arrays the C library is as fast
 _LINE = 64  # bytes of a cache line, at which arrays start
 _PATIENCE = 4  # how many times the number of all blocks is handed out before an idle block is freed
 
@@ -154,7 +154,7 @@ def empty(shape: int | Shape, dtype: DTypeLike = float) -> Array:
         shape = tuple(shape) if isinstance(shape, Iterable) else (operator.index(shape),)
     dtype = np.dtype(dtype)
     nbytes = prod(shape) * dtype.itemsize
-    if nbytes < _SMALLEST or dtype.kind not in "fiubc":
+    if nbytes < SMALLEST or dtype.kind not in "fiubc":
         return np.empty(shape, dtype)
     return _POOL.empty(shape, dtype, nbytes)
 

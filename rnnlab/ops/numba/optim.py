@@ -284,7 +284,8 @@ def _sums_of_squares(part, parts, x, sums):
 def _sum_of_block(x):
     total = 0.0
     for j in range(x.size):
-        total += float(x[j]) * float(x[j])
+        value = np.float64(x[j])
+        total += value * value
     return total
 
 

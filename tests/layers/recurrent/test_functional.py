@@ -401,6 +401,15 @@ def test_a_registered_name(monkeypatch, rng):
     assert model.config()["cell_type"] == "peephole_lstm"
 
 
+def test_two_cells_of_one_class_have_their_own_names(monkeypatch):
+    monkeypatch.setattr(layers.recurrent.cell, "_CELLS", dict(layers.recurrent.cell._CELLS))
+    first, second = PeepholeLSTM(), PeepholeLSTM()
+    layers.register_cell("first", first)
+    layers.register_cell("second", second)
+    names = [layers.recurrent.cell.cell_name(cell) for cell in (first, second, PeepholeLSTM())]
+    assert names == ["first", "second", "first"]
+
+
 def test_a_cell_may_return_the_same_arrays_at_each_step(rng):
     class Reusing(PeepholeLSTM):
         kept = None

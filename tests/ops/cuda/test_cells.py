@@ -21,6 +21,15 @@ def test_cells(name, shape, ops, dtype, normal):
 
 
 @every_dtype
+def test_gates_that_are_almost_closed_have_their_relative_precision(ops, dtype):
+    a, prev_c = np.repeat(np.array([[-15.0, -20.0, -40.0, 40.0]], dtype), 4, axis=0), np.ones((4, 1), dtype)
+    gates, c, h = ops.asarray(a), ops.empty((4, 1), dtype), ops.empty((4, 1), dtype)
+    ops.lstm_forward(gates, ops.asarray(prev_c), c, ops.empty((4, 1), dtype), h)
+    expected = np.exp(a[:, :3]) / (1 + np.exp(a[:, :3]))
+    np.testing.assert_allclose(ops.asnumpy(gates)[:, :3], expected, rtol=4 * np.finfo(dtype).eps)
+
+
+@every_dtype
 @pytest.mark.parametrize("name", WITHOUT_MASKS)
 def test_cells_do_not_swallow_what_is_not_finite(name, ops, dtype, normal):
     arguments = cell_arguments(name, 4, 20, normal)

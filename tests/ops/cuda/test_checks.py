@@ -11,7 +11,7 @@ from ..cases import GATES, step_masks
 from ..declared import call, made
 
 # cublas.py checks them
-PRODUCTS = {"affine", "affine_into", "matmul_into", "matmul_add", "add_affine_gradients"}
+PRODUCTS = {"affine", "affine_into", "matmul_into", "matmul_add"}
 NAMES = [
     name
     for name in PRIMITIVES
@@ -50,6 +50,18 @@ def test_every_axis_one_short_and_every_dtype(name, simulated, rng):
         given = arrays()
         given[each.name] = ops.asnumpy(given[each.name])
         refused(simulated, ops, name, given, TypeError, f"{each.name} is numpy.ndarray, expected a CuPy")
+
+
+@pytest.mark.parametrize(
+    ("b", "message"),
+    [(np.zeros(1), r"\(1,\)"), (np.zeros((2, 5)), r"\(2, 5\)"), (np.zeros(5, "f"), "float32")],
+    ids=["one", "matrix", "dtype"],
+)
+def test_the_bias_of_a_product_is_not_broadcast_or_converted(b, message, simulated):
+    ops = importlib.import_module("rnnlab.ops.cuda")
+    x, w, out = ops.zeros((2, 3)), ops.zeros((3, 5)), ops.zeros((2, 5))
+    with pytest.raises(ValueError, match=f"affine: b has .*{message}.*, expected .5,. and float64"):
+        ops.affine_into(x, w, ops.asarray(b), out)
 
 
 @pytest.mark.parametrize("cell", GATES)

@@ -49,6 +49,13 @@ def test_clipping_flushing_and_sums(size, dtype, normal):
 
 
 @every_dtype
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_squares_are_summed_in_double_precision(size, dtype):
+    x = np.full(10, size, dtype)
+    assert numba_ops.sum_of_squares(x) == pytest.approx(10 * float(x[0]) ** 2, rel=1e-12)
+
+
+@every_dtype
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_nan_and_infinity_propagate(bad, dtype, normal):
     x = normal(50_000)

@@ -64,7 +64,7 @@ struct alignas(16) Four {
 
 // ---------------------------------------------------------------- arithmetic
 
-__device__ inline REAL sigmoid_of(REAL x) { return REAL(0.5) * tanh(REAL(0.5) * x) + REAL(0.5); }
+__device__ inline REAL sigmoid_of(REAL x) { return REAL(1) / (REAL(1) + exp(-x)); }
 
 __device__ inline REAL largest(REAL x, REAL y) { return x > y || x != x ? x : y; }  // NaN if x is
 

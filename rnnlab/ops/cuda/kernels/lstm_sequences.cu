@@ -175,7 +175,6 @@ __device__ inline void sequences_forward(REAL* gates, REAL* h, REAL* c, REAL* ta
     // A lane's pre-activations of a row begin at `mine`; its second gate is `apart` further.
     int width = 4 * H, apart = has_cell ? H : 3 * H;
     REAL* mine = gates + has_cell * H + unit;
-    REAL scale = has_cell ? REAL(0.5) : REAL(1);  // of the second gate: o is a sigmoid, g a tanh
     REAL now[BLOCK_ROWS], next[BLOCK_ROWS][2] = {};
     int row = sequences.start + first, to_state = sequences.after - sequences.start;
     c += unit, tanh_c += unit, h += unit;
@@ -208,7 +207,8 @@ __device__ inline void sequences_forward(REAL* gates, REAL* h, REAL* c, REAL* ta
             exchange<4>(sums[r], 2);
             exchange<2>(sums[r], 1);
             pre[r][0] = sigmoid_of(pre[r][0] + sums[r][0]);
-            pre[r][1] = scale * tanh(scale * (pre[r][1] + sums[r][1])) + (REAL(1) - scale);
+            pre[r][1] += sums[r][1];
+            pre[r][1] = has_cell ? sigmoid_of(pre[r][1]) : tanh(pre[r][1]);  // o or g
             REAL added = __shfl_xor_sync(0xffffffffu, pre[r][0] * pre[r][1], 1);  // i g
             now[r] = pre[r][0] * now[r] + added;
             squashed[r] = tanh(now[r]);
