@@ -50,18 +50,22 @@ class Parts:
     Raises
     ------
     ValueError
-        If the folder has parts that were made with other settings, or do not record their photographs.
+        If the folder has parts that were made with other settings, or that do not record their settings or
+        their photographs.
     """
 
     def __init__(self, folder: str | os.PathLike[str], settings: dict[str, Any]) -> None:
         self.folder = Path(folder)
         file = self.folder / _SETTINGS
-        if file.exists():
-            _check_same(self.folder, read_json(file), settings)
-        else:
+        self._paths = sorted(self.folder.glob("part-*.h5"))
+        if not self._paths:
             with atomic_write(file) as temporary:
                 temporary.write_text(json.dumps(settings), encoding="utf8")
-        self._paths = sorted(self.folder.glob("part-*.h5"))
+        elif not file.exists():
+            expected = "the settings that made them: delete the folder to begin again"
+            raise mismatch(str(self.folder), f"features without {_SETTINGS}", expected)
+        else:
+            _check_same(self.folder, read_json(file), settings)
         self.photographs = [photograph for path in self._paths for photograph in _photographs_in(path)]
 
     def add(self, photographs: Sequence[Photograph], features: np.ndarray) -> None:
