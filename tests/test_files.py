@@ -136,6 +136,18 @@ def test_mode_is_that_of_any_new_file(tmp_path):
     assert len(modes) == 1
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o666])
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
+    (tmp_path / "x").touch()
+    (tmp_path / "x").chmod(mode)
+    (tmp_path / "link").symlink_to("x")
+    for name in ("x", "link"):
+        with atomic_write(tmp_path / name) as temporary:
+            temporary.write_text(name)
+        assert (tmp_path / "x").read_text() == name
+        assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == mode
+
+
 def test_what_cannot_be_written_is_found_early(tmp_path, monkeypatch):
     check_writable("--out", tmp_path / "new" / "folder" / "x.txt")
     check_writable("--out", tmp_path / "new" / "folder", is_folder=True)
