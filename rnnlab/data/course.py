@@ -153,11 +153,16 @@ def write_course(
     OSError
         If it cannot be written.
     ValueError
-        If the name of a split cannot be a part of the names of files.
+        If the name of a split cannot be a part of the names of files, or that of an image cannot be a line
+        of a text file.
     """
-    for name in splits:
+    for name, split in splits.items():
         if not re.fullmatch(r"[\w-]+", name):  # it becomes a part of file names
             raise mismatch("write_course: splits", repr(name), "names of letters, digits, _ and -")
+        for image in split.names:
+            if re.search(r"[\r\n\ud800-\udfff]", image):
+                expected = "names without line breaks, in UTF-8"
+                raise mismatch(f"write_course: {name}: names of images", repr(image), expected)
     with atomic_folder("write_course: directory", directory) as folder:
         write_course_files(
             folder,
