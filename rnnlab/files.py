@@ -7,6 +7,7 @@ check beforehand that they can write.
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import shutil
@@ -84,6 +85,18 @@ def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
         yield file
+
+
+def write_json(path: str | os.PathLike[str], content: Any, *, indent: int | None = None) -> None:
+    """Write a JSON file as in :func:`atomic_text`. Its numbers are those of :func:`finite`.
+
+    Raises
+    ------
+    WriteError
+        As :func:`atomic_write`.
+    """
+    with atomic_text(path) as file:
+        file.write(json.dumps(finite(content), indent=indent, ensure_ascii=False) + "\n")
 
 
 @contextmanager

@@ -128,7 +128,7 @@ def test_two_sets_are_never_mixed(sources, tmp_path, monkeypatch):
         prepare_annotated(read_karpathy(annotations), path, tmp_path / "empty")
 
 
-@pytest.mark.parametrize("name", ["atomic_write", "atomic_hdf5", "write_features"])
+@pytest.mark.parametrize("name", ["write_json", "atomic_hdf5", "write_features"])
 def test_a_folder_is_complete_or_absent(sources, tmp_path, monkeypatch, name):
     annotations, path, _ = sources
     before = sorted(tmp_path.iterdir())

@@ -7,7 +7,6 @@ another photograph of the same name is recognised. Every file is complete or abs
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Container, Iterator, Sequence
@@ -18,7 +17,7 @@ import numpy as np
 
 from rnnlab.data.hdf5 import fixed_length, get_dataset, read_dataset, read_json, read_names
 from rnnlab.errors import InputError
-from rnnlab.files import atomic_hdf5, atomic_write
+from rnnlab.files import atomic_hdf5, write_json
 from rnnlab.hdf5_objects import find_object, open_hdf5, read_strings
 from rnnlab.reading import mismatch
 
@@ -59,8 +58,7 @@ class Parts:
         file = self.folder / _SETTINGS
         self._paths = sorted(self.folder.glob("part-*.h5"))
         if not self._paths:
-            with atomic_write(file) as temporary:
-                temporary.write_text(json.dumps(settings), encoding="utf8")
+            write_json(file, settings)
         elif not file.exists():
             expected = "the settings that made them: delete the folder to begin again"
             raise mismatch(str(self.folder), f"features without {_SETTINGS}", expected)
