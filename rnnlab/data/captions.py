@@ -19,7 +19,7 @@ from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
-from rnnlab.data.vocabulary import NULL, Vocabulary
+from rnnlab.data.vocabulary import END, NULL, START, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError, MissingDataError
 from rnnlab.reading import PathLike, mismatch
 
@@ -323,6 +323,31 @@ class CaptionData(SplitData[CaptionSplit]):
         unknown ones.
         """
         return dict(self._fingerprint)
+
+    def describe(self) -> str:
+        """A summary: the splits, the vocabulary, the encoders of features, and a caption of each split."""
+        lines = [f"{self.name}: {len(self.vocabulary):,} words"]
+        lines.append(
+            f"{'split':<8}{'images':>9}{'captions':>10}{'words':>8}{'longest':>9}{'<UNK>':>8}  features"
+        )
+        for name, split in self.splits.items():
+            special = np.isin(split.captions, (NULL, START, END))
+            words = (~special).sum(axis=1)
+            mean = words.sum() / max(1, len(words))
+            unknown = (split.captions == UNK).sum() / max(1, words.sum())
+            shape = " and ".join(
+                " x ".join(map(str, getattr(split, field).shape[1:])) for field in split.feature_fields
+            )
+            lines.append(
+                f"{name:<8}{split.num_images:>9,}{len(split.captions):>10,}{mean:>8.1f}"
+                f"{words.max(initial=0):>9}{unknown:>8.1%}  {shape} {np.dtype(split.features.dtype)}"
+            )
+        for field, encoding in self.encodings.items():
+            lines.append(f"{field} by {encoding.describe()}")
+        for name, split in self.splits.items():
+            if split.names and split.references[0]:
+                lines.append(f"{name}: {Path(split.names[0]).name}: {split.references[0][0]}")
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         sizes = ", ".join(

@@ -6,7 +6,6 @@ import pytest
 from rnnlab.data import ParallelData
 from rnnlab.data.fingerprint import array_hash
 from rnnlab.data.parallel import pad
-from rnnlab.data.prepare import describe
 from rnnlab.data.vocabulary import END, NULL, START, UNK
 
 PAIRS = {
@@ -157,7 +156,7 @@ def test_fewer_training_pairs():
 
 def test_described_for_people():
     data = ParallelData(PAIRS, name="letters")
-    text = describe(data)
+    text = data.describe()
     first, _, train, val, *_ = text.splitlines()
     assert first == "letters: 7 source words, 6 target words"
     assert " ".join(train.split()) == "train 3 2.3 | 2.0 4 | 3 0.0% | 0.0%"
