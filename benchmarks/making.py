@@ -26,7 +26,7 @@ from benchmarks import people, results
 from benchmarks.bfloat16 import declined
 from benchmarks.comments import comment_scores
 from benchmarks.trainings import EXTRAS, RUNS, Ensemble, Entry, Extra, People, Table, Training, with_starts
-from rnnlab.files import atomic_write
+from rnnlab.files import write_json
 from rnnlab.recipes.recipe import load_recipe, recipe_from_dict
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.run_directory import holds_run
@@ -154,8 +154,7 @@ def train(training: Training, runs: Path, matmul: str | None = None) -> None:
         used = rnnlab([*command, *([] if sys.stderr.isatty() else ["--no-progress"])])
         if begun:  # the time of the earlier part is unknown
             used = used._replace(cpu_minutes=None)
-        with atomic_write(directory / "training.json") as temporary:
-            temporary.write_text(json.dumps(used._asdict()) + "\n")
+        write_json(directory / "training.json", used._asdict())
 
 
 @contextmanager

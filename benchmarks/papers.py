@@ -21,7 +21,7 @@ from benchmarks.making import collect, make, measure, missing, remaining, train
 from benchmarks.tables import FIGURES, TABLES
 from benchmarks.trainings import RUNS, Training
 from rnnlab.cli.closed_output import quiet_when_closed
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_text
 
 DOCUMENT = Path(__file__).with_name("papers.md")
 
@@ -108,8 +108,8 @@ def _train(training: Training, runs: Path, to: Path, matmul: str | None) -> None
 def _write(of: Path) -> None:
     """Write the tables into the document, and draw the figures."""
     text = documents.rewritten(DOCUMENT.read_text(encoding="utf-8"), TABLES, of)
-    with atomic_write(DOCUMENT) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with atomic_text(DOCUMENT) as file:
+        file.write(text)
     for name, draw in FIGURES.items():
         if draw(DOCUMENT.with_name(f"{name}.png"), of):
             print(DOCUMENT.with_name(f"{name}.png"))

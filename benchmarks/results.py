@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_text
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -35,8 +35,8 @@ def load(entry: str, results: Path = RESULTS) -> dict[str, Any] | None:
 
 def store(entry: str, content: Mapping[str, Any], results: Path = RESULTS) -> None:
     """Write the results of an entry, with one line for each epoch and each evaluation."""
-    with atomic_write(results / f"{entry}.json") as temporary:
-        temporary.write_text(_text(rounded(content)) + "\n", encoding="utf-8")
+    with atomic_text(results / f"{entry}.json") as file:
+        file.write(_text(rounded(content)) + "\n")
 
 
 def key_of(options: Sequence[str]) -> str:

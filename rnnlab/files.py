@@ -7,9 +7,11 @@ check beforehand that they can write.
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import shutil
+import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +42,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     The file is flushed to the disk before the rename. Killing the process at any moment leaves either the
     complete previous file or the complete new one. On an error the temporary file is removed and ``path`` is
-    not changed. If ``path`` is a link, its target is written.
+    not changed. If ``path`` is a link, its target is written. A file that is replaced keeps its permissions.
 
     Raises
     ------
@@ -83,6 +85,18 @@ def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
         yield file
+
+
+def write_json(path: str | os.PathLike[str], content: Any, *, indent: int | None = None) -> None:
+    """Write a JSON file as in :func:`atomic_text`. Its numbers are those of :func:`finite`.
+
+    Raises
+    ------
+    WriteError
+        As :func:`atomic_write`.
+    """
+    with atomic_text(path) as file:
+        file.write(json.dumps(finite(content), indent=indent, ensure_ascii=False) + "\n")
 
 
 @contextmanager
@@ -262,12 +276,19 @@ def _is_special(path: Path) -> bool:
 
 
 def _put(temporary: Path, target: Path, most: int) -> None:
-    """Flush a file or a folder, set its permissions to ``most`` without the umask's, and rename it."""
+    """Flush a file or a folder, set its permissions, and rename it.
+
+    The permissions are those of the target, or ``most`` without the umask's if there is none.
+    """
     _sync(temporary)
-    with _UMASK:
-        mask = os.umask(0)
-        os.umask(mask)
-    temporary.chmod(most & ~mask)
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        with _UMASK:
+            mask = os.umask(0)
+            os.umask(mask)
+        mode = most & ~mask
+    temporary.chmod(mode)
     temporary.replace(target)
     _sync(target.parent)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import stat
 import subprocess
@@ -23,6 +24,7 @@ from rnnlab.files import (
     atomic_write,
     check_new_folder,
     check_writable,
+    write_json,
 )
 
 
@@ -134,6 +136,18 @@ def test_mode_is_that_of_any_new_file(tmp_path):
         temporary.touch()
     modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "x")}
     assert len(modes) == 1
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o666])
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
+    (tmp_path / "x").touch()
+    (tmp_path / "x").chmod(mode)
+    (tmp_path / "link").symlink_to("x")
+    for name in ("x", "link"):
+        with atomic_write(tmp_path / name) as temporary:
+            temporary.write_text(name)
+        assert (tmp_path / "x").read_text() == name
+        assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == mode
 
 
 def test_what_cannot_be_written_is_found_early(tmp_path, monkeypatch):
@@ -326,6 +340,18 @@ def test_an_hdf5_file_is_whole_or_absent(tmp_path):
         file["a"] = np.arange(5)
     with h5py.File(tmp_path / "x.h5") as file:
         np.testing.assert_array_equal(file["a"][()], np.arange(5))
+
+
+def test_json_has_no_numbers_of_its_own(tmp_path):
+    content = {"ü": (np.float32(0.5), math.nan), "b": [math.inf, True, None]}
+    write_json(tmp_path / "a" / "x.json", content)
+    text = (tmp_path / "a" / "x.json").read_text(encoding="utf-8")
+    assert text == '{"ü": [0.5, null], "b": [null, true, null]}\n'
+    write_json(tmp_path / "a" / "x.json", [1], indent=1)
+    assert (tmp_path / "a" / "x.json").read_text() == "[\n 1\n]\n"
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "a" / "x.json", {"model": object})
+    assert (tmp_path / "a" / "x.json").read_text() == "[\n 1\n]\n"
 
 
 def test_a_name_that_is_not_utf_8_is_escaped(tmp_path):

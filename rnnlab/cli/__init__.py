@@ -79,8 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     """Run the command; return its exit status, or raise BrokenPipeError if the output is closed."""
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # for the user's own cells and rules, named "module:Object"
+    with suppress(OSError):  # the working directory was deleted
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())  # for the user's own cells and rules, named "module:Object"
     options, rest = _parser().parse_known_args(arguments)
     lists = [getattr(options, name) for name in ("sentences", "images") if hasattr(options, name)]
     if rest and lists and not any(word.startswith("-") for word in rest):

@@ -69,7 +69,7 @@ def _prepare(options: argparse.Namespace) -> int:
         max_words=options.max_words,
         pca=options.pca,
     )
-    print(describe(written))
+    print(written.describe())
     return 0
 
 
@@ -91,7 +91,7 @@ def _split_files(texts: Sequence[str]) -> dict[str, str]:
 
 def _info(options: argparse.Namespace) -> int:
     if not Path(options.data).is_dir():
-        print(describe(runs.open_data(read_recipe(options.data, options.set).data)))
+        print(runs.open_data(read_recipe(options.data, options.set).data).describe())
         return 0
     if options.set:
         raise InputError(f"--set changes keys of a recipe, but {options.data} is a folder")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.cli.arguments import show_help
-from rnnlab.files import atomic_write, check_writable
+from rnnlab.files import atomic_text, check_writable
 from rnnlab.recipes import shipped
 from rnnlab.recipes.template import kinds, template
 
@@ -48,8 +48,8 @@ def _copy(options: argparse.Namespace) -> int:
     if target.exists():
         raise FileExistsError(f"{target} already exists: give another FILE")
     check_writable("FILE", target)
-    with atomic_write(target) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with atomic_text(target) as file:
+        file.write(text)
     print(f"{target}: train it with rnnlab train {shlex.quote(str(target))}")
     return 0
 

@@ -50,7 +50,7 @@ def CaptioningSolver(
         solved = OwnModel(model)
     return Solver(
         solved,
-        CaptionData.from_course(train),
+        CaptionData.from_arrays(train),
         update_rule={"sgd_momentum": "momentum"}.get(update_rule, update_rule),
         optim_config=optim_config,
         schedule={"name": "exponential", "decay": lr_decay},

@@ -19,7 +19,7 @@ from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
-from rnnlab.data.vocabulary import NULL, Vocabulary
+from rnnlab.data.vocabulary import END, NULL, START, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError, MissingDataError
 from rnnlab.reading import PathLike, mismatch
 
@@ -88,49 +88,44 @@ class CaptionData(SplitData[CaptionSplit]):
     @classmethod
     def from_course(
         cls,
-        source: Mapping[str, Any] | PathLike,
+        directory: PathLike,
         *,
         features: str = "pca",
         global_features: str | None = None,
         splits: Sequence[str] | None = None,
-        standardise: bool | None = None,
+        standardise: bool = True,
         max_train: int | None = None,
         name: str | None = None,
         lazy: bool = False,
     ) -> CaptionData:
-        """From a folder in the course's layout, or from the dictionary of :func:`load_coco_data`.
+        """From a folder in the course's layout.
 
         Parameters
         ----------
-        source : path or mapping
+        directory : path
         features : {"pca", "full", "local"}
-            For a folder: which feature files to read.
+            Which feature files to read.
         global_features : {"pca", "full"}, optional
-            For a folder: which files have a global vector of each image, in addition to local features.
+            Which files have a global vector of each image, in addition to local features.
         splits : sequence of str, optional
-            For a folder: which splits to read; all if left out.
-        standardise : bool, optional
-            By default, the features of a folder are standardised, and those of a dictionary are not, because
-            the dictionary's own features are also given to the model.
-        max_train : int, optional
+            Which splits to read; all if left out.
+        standardise, max_train
             As in the constructor.
         name : str, optional
+            By default that of the folder.
         lazy : bool
-            For a folder: read features from the file batch by batch, for files larger than memory.
+            Read features from the file batch by batch, for files larger than memory.
 
         Raises
         ------
         OSError, KeyError, ValueError
             If a field is missing or invalid. The message names file, field, found and expected.
         """
-        if isinstance(source, Mapping):
-            _check_no_folder(features=(features, "pca"), global_features=(global_features, None))
-            _check_no_folder(splits=(splits, None), lazy=(lazy, False))
-            vocabulary, read = _from_dictionary(source)
-            return cls(
-                vocabulary, read, None, name or "captions", standardise=bool(standardise), max_train=max_train
+        if isinstance(directory, Mapping):
+            raise InputTypeError(
+                "CaptionData.from_course: directory is a dictionary, expected a folder: use from_arrays"
             )
-        directory = Path(source)
+        directory = Path(directory)
         vocabulary, read = read_course(
             directory, features=features, global_features=global_features, splits=splits, lazy=lazy
         )
@@ -140,9 +135,37 @@ class CaptionData(SplitData[CaptionSplit]):
             read,
             images if images.is_dir() else None,
             name or directory.resolve().name,
-            standardise=standardise is None or standardise,
+            standardise=standardise,
             max_train=max_train,
         )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        data: Mapping[str, Any],
+        *,
+        standardise: bool = False,
+        max_train: int | None = None,
+        name: str = "captions",
+    ) -> CaptionData:
+        """From the dictionary of :func:`load_coco_data`.
+
+        By default the features are not standardised, because the course gives the dictionary's own features
+        to the model, too.
+
+        Parameters
+        ----------
+        data : mapping
+        standardise, max_train, name
+            As in the constructor.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If a field is missing or invalid. The message names field, found and expected.
+        """
+        vocabulary, splits = _from_dictionary(data)
+        return cls(vocabulary, splits, None, name, standardise=standardise, max_train=max_train)
 
     def to_course(self, directory: PathLike, *, features: str = "pca", global_features: str = "full") -> None:
         """Write a folder in the course's layout, with the features as they are (standardised or not).
@@ -301,6 +324,31 @@ class CaptionData(SplitData[CaptionSplit]):
         """
         return dict(self._fingerprint)
 
+    def describe(self) -> str:
+        """A summary: the splits, the vocabulary, the encoders of features, and a caption of each split."""
+        lines = [f"{self.name}: {len(self.vocabulary):,} words"]
+        lines.append(
+            f"{'split':<8}{'images':>9}{'captions':>10}{'words':>8}{'longest':>9}{'<UNK>':>8}  features"
+        )
+        for name, split in self.splits.items():
+            special = np.isin(split.captions, (NULL, START, END))
+            words = (~special).sum(axis=1)
+            mean = words.sum() / max(1, len(words))
+            unknown = (split.captions == UNK).sum() / max(1, words.sum())
+            shape = " and ".join(
+                " x ".join(map(str, getattr(split, field).shape[1:])) for field in split.feature_fields
+            )
+            lines.append(
+                f"{name:<8}{split.num_images:>9,}{len(split.captions):>10,}{mean:>8.1f}"
+                f"{words.max(initial=0):>9}{unknown:>8.1%}  {shape} {np.dtype(split.features.dtype)}"
+            )
+        for field, encoding in self.encodings.items():
+            lines.append(f"{field} by {encoding.describe()}")
+        for name, split in self.splits.items():
+            if split.names and split.references[0]:
+                lines.append(f"{name}: {Path(split.names[0]).name}: {split.references[0][0]}")
+        return "\n".join(lines)
+
     def __repr__(self) -> str:
         sizes = ", ".join(
             f"{name} {split.num_images:,} images {len(split.captions):,} captions"
@@ -370,7 +418,7 @@ def _from_dictionary(data: Mapping[str, Any]) -> tuple[Vocabulary, dict[str, Cap
             if field in data:
                 return data[field]
         raise MissingDataError(
-            f"from_course: found the keys {', '.join(data) or 'none'}, expected {' or '.join(fields)}"
+            f"from_arrays: found the keys {', '.join(data) or 'none'}, expected {' or '.join(fields)}"
         )
 
     vocabulary = Vocabulary(get("idx_to_word"))
@@ -380,17 +428,8 @@ def _from_dictionary(data: Mapping[str, Any]) -> tuple[Vocabulary, dict[str, Cap
         image_idxs = get(f"{split}_image_idxes", f"{split}_image_idxs")
         fields = {"captions": f"{split}_captions", "image_idxs": f"{split}_image_idxes"}
         fields |= {"features": f"{split}_features", "names": f"{split}_urls"}
-        sources = {name: f"from_course: {key}" for name, key in fields.items()}
+        sources = {name: f"from_arrays: {key}" for name, key in fields.items()}
         splits[split] = with_decoded_references(
             vocabulary, features, captions, image_idxs, tuple(map(str, get(f"{split}_urls"))), sources
         )
     return vocabulary, splits
-
-
-def _check_no_folder(**options: tuple[Any, Any]) -> None:
-    """Raise ValueError if an option of a folder differs from its default, which is given beside it."""
-    for name, (value, default) in options.items():
-        if value != default:
-            raise InputError(
-                f"CaptionData.from_course: {name} is {value!r}, which needs a folder, found a dictionary"
-            )

@@ -13,7 +13,6 @@ images/                              added: the pictures
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -31,7 +30,7 @@ from rnnlab.data.projection import Projection
 from rnnlab.data.splits import CaptionSplit, Features, with_decoded_references
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.errors import InputError
-from rnnlab.files import atomic_folder, atomic_hdf5, atomic_write
+from rnnlab.files import atomic_folder, atomic_hdf5, atomic_text, write_json
 from rnnlab.hdf5_objects import names_in, open_hdf5
 from rnnlab.reading import PathLike, mismatch, text_lines
 
@@ -153,11 +152,16 @@ def write_course(
     OSError
         If it cannot be written.
     ValueError
-        If the name of a split cannot be a part of the names of files.
+        If the name of a split cannot be a part of the names of files, or that of an image cannot be a line
+        of a text file.
     """
-    for name in splits:
+    for name, split in splits.items():
         if not re.fullmatch(r"[\w-]+", name):  # it becomes a part of file names
             raise mismatch("write_course: splits", repr(name), "names of letters, digits, _ and -")
+        for image in split.names:
+            if re.search(r"[\r\n\ud800-\udfff]", image):
+                expected = "names without line breaks, in UTF-8"
+                raise mismatch(f"write_course: {name}: names of images", repr(image), expected)
     with atomic_folder("write_course: directory", directory) as folder:
         write_course_files(
             folder,
@@ -193,14 +197,8 @@ def write_course_files(
             path = directory / FEATURE_FILES[kind].format(split=name)
             encoding, after = split.encodings.get(field), projection if field == "features" else None
             write_features(path, getattr(split, field), encoding=encoding, projection=after)
-        with atomic_write(directory / URLS_FILE.format(split=name)) as path:
-            path.write_text("".join(f"{name}\n" for name in split.names), encoding="utf8")
-
-
-def write_json(path: PathLike, content: object) -> None:
-    """Write ``content`` as JSON."""
-    with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
+        with atomic_text(directory / URLS_FILE.format(split=name)) as file:
+            file.writelines(f"{name}\n" for name in split.names)
 
 
 def write_features(

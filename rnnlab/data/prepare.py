@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from rnnlab.data.annotations import Annotations, open_annotated
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.course import feature_kinds, write_course
-from rnnlab.data.parallel import ParallelData
 from rnnlab.data.pca import PCA, Projected
-from rnnlab.data.pixels import PixelData
-from rnnlab.data.vocabulary import END, NULL, START, UNK
 from rnnlab.files import check_new_folder
 from rnnlab.reading import PathLike
 
@@ -94,36 +89,13 @@ def check_unprepared(argument: str, out: PathLike) -> None:
     check_new_folder(argument, out)
 
 
-def describe(data: CaptionData | ParallelData | PixelData | PathLike) -> str:
-    """A summary: the splits of a data set, its vocabulary, and an example of each split.
+def describe(directory: PathLike) -> str:
+    """A summary of a folder in the course's layout: see :meth:`rnnlab.data.CaptionData.describe`.
 
     Parameters
     ----------
-    data : CaptionData, ParallelData, PixelData or path
-        A path is a folder in the course's layout, with features after PCA, before PCA, or local.
+    directory : path
+        With features after PCA, before PCA, or local. The first of these is described.
     """
-    if isinstance(data, ParallelData | PixelData):
-        return data.describe()
-    if not isinstance(data, CaptionData):
-        kind = next(iter(feature_kinds(data)), "pca")
-        data = CaptionData.from_course(data, features=kind, standardise=False, lazy=True)
-    lines = [f"{data.name}: {len(data.vocabulary):,} words"]
-    lines.append(f"{'split':<8}{'images':>9}{'captions':>10}{'words':>8}{'longest':>9}{'<UNK>':>8}  features")
-    for name, split in data.splits.items():
-        special = np.isin(split.captions, (NULL, START, END))
-        words = (~special).sum(axis=1)
-        mean = words.sum() / max(1, len(words))
-        unknown = (split.captions == UNK).sum() / max(1, words.sum())
-        shape = " and ".join(
-            " x ".join(map(str, getattr(split, field).shape[1:])) for field in split.feature_fields
-        )
-        lines.append(
-            f"{name:<8}{split.num_images:>9,}{len(split.captions):>10,}{mean:>8.1f}"
-            f"{words.max(initial=0):>9}{unknown:>8.1%}  {shape} {np.dtype(split.features.dtype)}"
-        )
-    for field, encoding in data.encodings.items():
-        lines.append(f"{field} by {encoding.describe()}")
-    for name, split in data.splits.items():
-        if split.names and split.references[0]:
-            lines.append(f"{name}: {Path(split.names[0]).name}: {split.references[0][0]}")
-    return "\n".join(lines)
+    kind = next(iter(feature_kinds(directory)), "pca")
+    return CaptionData.from_course(directory, features=kind, standardise=False, lazy=True).describe()

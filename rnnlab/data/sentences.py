@@ -116,11 +116,10 @@ class Sentences(Sequence[list[str]]):
         return f"Sentences({len(self):,} of {len(self.ids):,} words)"
 
 
-class TokenRows(Sequence[np.ndarray]):
+class TokenRows:
     """The tokens of sentences as models read them, created on access.
 
-    A row is (length,) int32: the sentence's tokens and <END>, with ``starts`` <START> before them. A slice is
-    a list of rows.
+    A row has the sentence's tokens and <END>, with ``starts`` <START> before them.
 
     Parameters
     ----------
@@ -153,8 +152,17 @@ class TokenRows(Sequence[np.ndarray]):
 
     def joined(self) -> Iterator[np.ndarray]:
         """The tokens of all rows, one row after another, in parts: (num_tokens,) int32 each."""
+        starts = self._sentences.starts
         for first in range(0, len(self), _AT_ONCE):
-            yield self._joined(first, min(first + _AT_ONCE, len(self)))
+            last = min(first + _AT_ONCE, len(self))
+            lengths = self.lengths(slice(first, last))  # not padded, because one row may be very long
+            ends = np.cumsum(lengths)
+            found, is_word = np.empty(lengths.sum(), np.int32), np.ones(lengths.sum(), bool)
+            found[ends - 1], is_word[ends - 1] = END, False
+            if self._before:
+                found[ends - lengths], is_word[ends - lengths] = START, False
+            found[is_word] = self._tokens[self._sentences.ids[starts[first] : starts[last]]]
+            yield found
 
     def count(self, token: int) -> int:
         """The number of words with this token."""
@@ -162,25 +170,3 @@ class TokenRows(Sequence[np.ndarray]):
 
     def __len__(self) -> int:
         return len(self._sentences)
-
-    @overload
-    def __getitem__(self, index: int) -> np.ndarray: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[np.ndarray]: ...
-    def __getitem__(self, index: int | slice) -> np.ndarray | list[np.ndarray]:
-        if isinstance(index, slice):
-            return [self[k] for k in range(len(self))[index]]
-        k = range(len(self))[index]
-        return self._joined(k, k + 1)
-
-    def _joined(self, first: int, last: int) -> np.ndarray:
-        """The tokens of the rows from ``first`` to before ``last``, one row after another."""
-        lengths = self.lengths(slice(first, last))
-        ends = np.cumsum(lengths)
-        found, is_word = np.empty(lengths.sum(), np.int32), np.ones(lengths.sum(), bool)
-        found[ends - 1], is_word[ends - 1] = END, False
-        if self._before:
-            found[ends - lengths], is_word[ends - lengths] = START, False
-        words = self._sentences.ids[self._sentences.starts[first] : self._sentences.starts[last]]
-        found[is_word] = self._tokens[words]
-        return found

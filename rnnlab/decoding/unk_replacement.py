@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_text
 from rnnlab.reading import text_lines
 from rnnlab.special_words import SPECIAL_WORDS
 from rnnlab.types import Array
@@ -138,9 +138,8 @@ def write_lexicon(path: str | os.PathLike[str], lexicon: Mapping[str, str]) -> N
     for word in (*lexicon, *lexicon.values()):
         if not word.strip() or word != word.strip() or len(word.splitlines()) > 1 or "\t" in word:
             raise InputError(f"write_lexicon: {word!r} is not a word that a line of {path} can hold")
-    with atomic_write(path) as temporary:
-        lines = [f"{source}\t{lexicon[source]}\n" for source in sorted(lexicon)]
-        temporary.write_text("".join(lines), encoding="utf-8", newline="\n")
+    with atomic_text(path) as file:
+        file.writelines(f"{source}\t{lexicon[source]}\n" for source in sorted(lexicon))
 
 
 def _entry(place: str, line: str) -> tuple[str, str, float]:

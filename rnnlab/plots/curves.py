@@ -60,6 +60,7 @@ def loss_curve(
     if panels == 2:
         _draw_metric(axes[1], values)
         label_axes(axes[1], "epoch", _LABELS.get(metric, metric))
+        axes[1].yaxis.label.set_parse_math(False)  # dollar signs in a name do not start mathematics
     if best in values:
         _mark(axes[-1], best, values[best])
     if title:

@@ -13,15 +13,23 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.ticker import MaxNLocator
 
+from rnnlab.files import atomic_write
+
 BLUE, ORANGE, GREY, INK = "#2a6f97", "#d1603d", "#9aa5ad", "#2b2d33"
 COLORS = (BLUE, ORANGE, "#5b8c5a", "#8a5a9e", "#b08d3c")  # for several models
 
 
 def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
-    """Write a figure as PNG. Characters that the font lacks are drawn as boxes, without a warning."""
-    with warnings.catch_warnings():
+    """Write a figure as PNG. Characters that the font lacks are drawn as boxes, without a warning.
+
+    Raises
+    ------
+    WriteError
+        As :func:`rnnlab.files.atomic_write`, by which the file is written.
+    """
+    with atomic_write(path) as temporary, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        figure.savefig(path, format="png", dpi=dpi)
+        figure.savefig(temporary, format="png", dpi=dpi)
 
 
 def new_figure(width: float, height: float, *, w_pad: float = 0.1) -> Figure:

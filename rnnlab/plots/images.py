@@ -1,4 +1,7 @@
-"""Images with their captions, or with the attention of each word."""
+"""Images with their captions, or with the attention of each word.
+
+Dollar signs in a caption do not start mathematics.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +120,7 @@ def attention_grid(
                 seen, cmap="magma", alpha=0.6, vmin=0, vmax=1, extent=(0, length, height, 0),
                 interpolation="bilinear",
             )  # fmt: skip
-            axes.set_title(word, color=INK, fontsize=9, pad=2)
+            axes.set_title(word, color=INK, fontsize=9, pad=2, parse_math=False)
             below = {"transform": axes.transAxes, "ha": "center", "va": "top"}
             axes.text(0.5, -0.03, f"{largest:.2f}", color=INK, fontsize=8, **below)
     return figure
@@ -146,7 +149,7 @@ def _draw_grid(
         axes.spines[:].set_visible(False)
     for axes, image, caption, color in zip(grid, images, captions, colors, strict=False):
         axes.imshow(image, interpolation="bilinear")
-        axes.set_xlabel(caption, color=color, fontsize=9, labelpad=4)
+        axes.set_xlabel(caption, color=color, fontsize=9, labelpad=4, parse_math=False)
     return figure
 
 

@@ -14,7 +14,6 @@ from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.images import named_image
 from rnnlab.decoding import Hypothesis
 from rnnlab.errors import InputError
-from rnnlab.files import atomic_write
 from rnnlab.reporting.json_file import write_json
 from rnnlab.runs import Run
 from rnnlab.tasks.captioning import written
@@ -81,8 +80,7 @@ def captions_picture(
         images = (named_image(name, data.image_dir, download=download) for name in names)
     drawn = [_shrunk(image) for image in images]
     figure = plots.caption_grid(drawn, written(captions, data), columns=columns)
-    with atomic_write(path) as temporary:
-        plots.save(figure, temporary)
+    plots.save(figure, path)
 
 
 def attention_picture(
@@ -119,8 +117,7 @@ def attention_picture(
     if images is None:
         images = [named_image(name, data.image_dir, download=download) for name in names]
     figure = plots.attention_grid(images, [words for words, _ in attended], [each for _, each in attended])
-    with atomic_write(path) as temporary:
-        plots.save(figure, temporary)
+    plots.save(figure, path)
 
 
 def attended_words(caption: Hypothesis, data: CaptionData | CaptionInputs) -> tuple[list[str], np.ndarray]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from rnnlab import plots
-from rnnlab.files import atomic_write
 from rnnlab.reporting.json_file import write_json
 from rnnlab.runs import Run
 from rnnlab.tasks.discrepancy import Discrepancy
@@ -32,5 +31,4 @@ def states_picture(path: str | os.PathLike[str], found: Discrepancy) -> None:
     ImportError
         If the extra ``sklearn`` is not installed.
     """
-    with atomic_write(path) as temporary:
-        plots.save(plots.state_map(found.teacher_forced, found.free_running), temporary)
+    plots.save(plots.state_map(found.teacher_forced, found.free_running), path)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import rnnlab
-from rnnlab.files import atomic_text, finite
+from rnnlab import files
 from rnnlab.runs import Run
 
 
@@ -22,5 +21,4 @@ def write_json(path: str | os.PathLike[str], run: Run, results: Mapping[str, Any
     if run.members:
         source = {"runs": list(map(os.fspath, run.members)), "average": run.model.average}
     contents = {"rnnlab_version": rnnlab.__version__, **source, **results}
-    with atomic_text(path) as file:
-        file.write(json.dumps(finite(contents), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    files.write_json(path, contents, indent=1)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from rnnlab import plots
 from rnnlab.errors import InputError
-from rnnlab.files import atomic_write
 from rnnlab.reporting.json_file import write_json
 from rnnlab.runs import Run
 from rnnlab.tasks.translation import Translation, TranslationEvaluation
@@ -102,8 +101,7 @@ def alignment_picture(path: str | os.PathLike[str], source: Sequence[str], found
     """
     aligned = aligned_words(source, found)
     figure = plots.alignment_matrix(aligned.weights, aligned.source, aligned.words)
-    with atomic_write(path) as temporary:
-        plots.save(figure, temporary)
+    plots.save(figure, path)
 
 
 def aligned_words(source: Sequence[str], found: Translation) -> Alignment:

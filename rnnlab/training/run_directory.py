@@ -14,7 +14,6 @@ Every file is written under a temporary name and renamed: a kill at any moment l
 from __future__ import annotations
 
 import csv
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_text, write_json
 from rnnlab.locks import DirectoryLock, locked
 from rnnlab.reading import load_json
 from rnnlab.training.monitor import Monitor
@@ -168,16 +167,12 @@ class RunDirectory(os.PathLike[str]):
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write config.json."""
-        with atomic_write(self.config) as temporary:
-            temporary.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        write_json(self.config, config, indent=2)
 
     def write_history(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write history.csv, with a column for every key of any row."""
         columns = list(dict.fromkeys(key for row in rows for key in row))
-        with (
-            atomic_write(self.history) as temporary,
-            temporary.open("w", encoding="utf-8", newline="") as file,
-        ):
+        with atomic_text(self.history) as file:
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
@@ -196,6 +191,5 @@ class RunDirectory(os.PathLike[str]):
         from rnnlab import plots  # importing matplotlib takes half a second
 
         figure = plots.loss_curve(losses, rows, metric=monitor.name, best=monitor.best_epoch)
-        with atomic_write(self.loss) as temporary:
-            plots.save(figure, temporary)
+        plots.save(figure, self.loss)
         self._plotted = time.monotonic()

@@ -138,6 +138,15 @@ def test_a_wrong_command_line_shows_the_usage_of_its_command(arguments, command,
     assert error.count("\n") <= 3  # not all options
 
 
+def test_a_deleted_working_directory_is_no_bug(tmp_path, monkeypatch, capsys):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert cli.main(["recipes", "list"]) == 0
+    assert cli.main(["recipes", "copy", "flickr8k_lstm"]) == 2
+    assert "rnnlab recipes: " in capsys.readouterr().err
+
+
 def test_traceback_on_request(run):
     with pytest.raises(ValueError, match="not 'dev'"):
         cli.main(["--traceback", "evaluate", str(run), "--split", "dev"])

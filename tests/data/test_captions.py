@@ -185,9 +185,9 @@ def test_without_references_they_are_the_captions(shapes_copy):
 
 def test_from_the_dictionary_of_the_course(shapes):
     dictionary = load_coco_data(shapes, max_train=9)
-    data = CaptionData.from_course(dictionary)
+    data = CaptionData.from_arrays(dictionary)
     np.testing.assert_array_equal(data.split("train").features, dictionary["train_features"])
-    scaled = CaptionData.from_course(dictionary, standardise=True)
+    scaled = CaptionData.from_arrays(dictionary, standardise=True)
     np.testing.assert_array_equal(
         scaled.split("train").features, scaled.standardise(data.split("train").features)
     )
@@ -196,23 +196,18 @@ def test_from_the_dictionary_of_the_course(shapes):
     assert data.split("train").captions.shape == (9, 17)
     assert data.split("val").names == tuple(dictionary["val_urls"])
     renamed = {key.replace("idxes", "idxs"): value for key, value in dictionary.items()}
-    assert CaptionData.from_course(renamed, name="renamed").name == "renamed"
+    assert CaptionData.from_arrays(renamed, name="renamed").name == "renamed"
     del renamed["val_urls"]
-    with pytest.raises(KeyError, match="from_course: found the keys .*, expected val_urls"):
-        CaptionData.from_course(renamed)
+    with pytest.raises(KeyError, match="from_arrays: found the keys .*, expected val_urls"):
+        CaptionData.from_arrays(renamed)
     dictionary["val_captions"] = dictionary["val_captions"] + 900
-    with pytest.raises(ValueError, match="from_course: val_captions: found token 901 at row 0"):
-        CaptionData.from_course(dictionary)
+    with pytest.raises(ValueError, match="from_arrays: val_captions: found token 901 at row 0"):
+        CaptionData.from_arrays(dictionary)
 
 
-@pytest.mark.parametrize(
-    "options", [{"features": "full"}, {"global_features": "pca"}, {"splits": ["train"]}, {"lazy": True}]
-)
-def test_options_of_a_folder_do_not_fit_a_dictionary(options, shapes):
-    dictionary = load_coco_data(shapes, max_train=9)
-    (name,) = options
-    with pytest.raises(ValueError, match=f"from_course: {name} is .*, which needs a folder, found a dict"):
-        CaptionData.from_course(dictionary, **options)
+def test_a_dictionary_is_no_folder(shapes):
+    with pytest.raises(TypeError, match="directory is a dictionary, expected a folder: use from_arrays"):
+        CaptionData.from_course(load_coco_data(shapes, max_train=9))
 
 
 def test_refuses_splits_that_differ_and_none(rng):

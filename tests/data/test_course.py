@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from rnnlab.data.course import feature_kinds, read_course, write_features
+from rnnlab.data.course import feature_kinds, read_course, write_course, write_features
 
 
 def test_the_kinds_of_features_of_a_folder(shapes, shapes_copy, tmp_path):
@@ -19,3 +21,15 @@ def test_a_kind_that_is_missing_names_the_others(shapes):
         read_course(shapes, features="full")
     with pytest.raises(FileNotFoundError, match=message):
         read_course(shapes, features="local", global_features="full")
+
+
+@pytest.mark.parametrize("name", ["a\nb.jpg", "a.jpg\r", "\udcff.jpg"])
+def test_a_name_of_an_image_is_a_line(shapes, tmp_path, name):
+    vocabulary, splits = read_course(shapes, splits=["val"])
+    val = splits["val"]
+    splits["val"] = replace(val, names=(*val.names[:-1], name))
+    with pytest.raises(ValueError, match="write_course: val: names of images: found '.*', expected names wi"):
+        write_course(tmp_path / "out", vocabulary, splits)
+    assert not (tmp_path / "out").exists()
+    write_course(tmp_path / "out", vocabulary, {"val": replace(val, names=(*val.names[:-1], "ü\x0b.jpg"))})
+    assert read_course(tmp_path / "out")[1]["val"].names[-1] == "ü\x0b.jpg"

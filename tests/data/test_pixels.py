@@ -3,7 +3,6 @@ import pytest
 
 from rnnlab.data import PixelData, open_digits
 from rnnlab.data.pixels import PixelInputs
-from rnnlab.data.prepare import describe
 
 
 def made(count, rng, shape=(3, 4)):
@@ -101,7 +100,7 @@ def test_every_image_comes_once(images, batch_size, rng):
 
 
 def test_what_is_in_it_is_described(images):
-    text = describe(PixelData(images, name="noise", permute_seed=3))
+    text = PixelData(images, name="noise", permute_seed=3).describe()
     assert text.splitlines()[0] == "noise: 3 x 4 images, 12 pixels each, permuted with seed 3"
     count = np.bincount(images["train"][1], minlength=10)
     assert text.splitlines()[2].split() == ["train", "23", *map(str, count)]

@@ -54,7 +54,7 @@ def test_writes_the_course_s_layout(sources, tmp_path):
         )
     assert data.vocabulary.idx_to_word[4:] == ["a", "dog", "runs", "train"]
     assert isinstance(data.split("train").features, LazyFeatures)
-    assert " ".join(describe(data).splitlines()[2].split()) == "train 12 24 2.5 3 20.0% 3 float32"
+    assert " ".join(data.describe().splitlines()[2].split()) == "train 12 24 2.5 3 20.0% 3 float32"
     written = load_coco_data(tmp_path / "out")
     assert written["train_captions"].shape == (24, 6)
     assert written["train_features"].shape == (12, 3)
@@ -128,7 +128,7 @@ def test_two_sets_are_never_mixed(sources, tmp_path, monkeypatch):
         prepare_annotated(read_karpathy(annotations), path, tmp_path / "empty")
 
 
-@pytest.mark.parametrize("name", ["atomic_write", "atomic_hdf5", "write_features"])
+@pytest.mark.parametrize("name", ["write_json", "atomic_hdf5", "write_features"])
 def test_a_folder_is_complete_or_absent(sources, tmp_path, monkeypatch, name):
     annotations, path, _ = sources
     before = sorted(tmp_path.iterdir())
@@ -153,7 +153,7 @@ def test_a_split_names_no_other_folder(sources, tmp_path, split):
 
 
 def test_description(shapes):
-    lines = describe(CaptionData.from_course(shapes)).splitlines()
+    lines = CaptionData.from_course(shapes).describe().splitlines()
     assert lines[0].startswith("shapes: ")
     assert lines[0].endswith(" words")
     assert lines[1].split() == ["split", "images", "captions", "words", "longest", "<UNK>", "features"]

@@ -74,6 +74,11 @@ def test_other_metrics_have_a_panel(losses, history):
     assert not second.texts
 
 
+def test_dollar_signs_in_a_metric_are_drawn(losses, tmp_path):
+    rows = [{"epoch": 1, "iteration": 1, "train_loss": 1.0, "train_loss_per_token": 1.0, "$x_{1$": 3.0}]
+    plots.save(plots.loss_curve(losses, rows, metric="$x_{1$"), tmp_path / "loss.png")
+
+
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("metric", ["val_loss", "CIDEr"])
 @pytest.mark.parametrize("baseline", [0.5, 0.3])

@@ -31,6 +31,19 @@ def test_characters_that_the_font_lacks(losses, tmp_path):
     assert (tmp_path / "figure.png").exists()
 
 
+def test_a_picture_is_whole_or_as_before(losses, tmp_path, monkeypatch):
+    def interrupt(self, path, **options):
+        path.write_text("half")
+        raise KeyboardInterrupt
+
+    plots.save(plots.loss_curve(losses), tmp_path / "new" / "figure.png", dpi=30)
+    before = (tmp_path / "new" / "figure.png").read_bytes()
+    monkeypatch.setattr(Figure, "savefig", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        plots.save(plots.loss_curve(losses), tmp_path / "new" / "figure.png", dpi=30)
+    assert [path.read_bytes() for path in (tmp_path / "new").iterdir()] == [before]
+
+
 def test_saved_as_png_without_pyplot(losses, tmp_path):
     figure = plots.loss_curve(losses)
     assert type(figure) is Figure

@@ -24,6 +24,12 @@ def test_caption_grid(rng):
     assert [label.get_color() for label in labels] == ["green", "red", "black"]
 
 
+def test_dollar_signs_are_drawn(tmp_path):
+    image, text = np.zeros((5, 5, 3), np.uint8), "a sign $x_{1$ y"
+    plots.save(plots.caption_grid([image], [text]), tmp_path / "captions.png")
+    plots.save(plots.attention_grid([image], [[text]], [np.ones((1, 4))]), tmp_path / "attention.png")
+
+
 def test_caption_grid_of_one(rng):
     image = rng.integers(0, 256, (5, 5, 3), np.uint8)
     (axes,) = plots.caption_grid([image], [""], colors="blue").axes

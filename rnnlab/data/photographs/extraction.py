@@ -133,7 +133,7 @@ def extract_features(
         If another process writes ``out``.
     ValueError
         If no photograph can be read; if features are not finite or do not fit the PCA; if the parts are from
-        an interrupted call with other settings, or do not record their photographs.
+        an interrupted call with other settings, or do not record their settings or their photographs.
     """
     out, encoding = Path(out), encoder.encoding
     if out.exists():

@@ -80,13 +80,17 @@ class Graph:
         check_regular(path, "an ONNX file of an image classifier")
         try:
             self._model = onnx.load(path, load_external_data=False)
-            external = _external_files(self._model, Path(path).parent)
+            outside = list(_external_tensors(self._model))
+            external = _external_files(outside, Path(path).parent)
             self.sha256 = file_hash(path, *external)
             if sha256 not in (None, self.sha256):
                 raise mismatch(
                     f"{path}: sha256", self.sha256, f"{sha256}, the encoder that made the features"
                 )
-            onnx.external_data_helper.load_external_data_for_model(self._model, str(Path(path).parent))
+            for tensor in outside:
+                onnx.external_data_helper.load_external_data_for_tensor(tensor, str(Path(path).parent))
+                tensor.data_location = onnx.TensorProto.DEFAULT  # some versions of onnx leave it as it was
+                del tensor.external_data[:]
             self._model = onnx.shape_inference.infer_shapes(self._model)
         except (OSError, ImportError, InputError):
             raise
@@ -208,10 +212,21 @@ class Graph:
         )
 
 
-def _external_files(model: Any, folder: Path) -> list[Path]:
-    """The files with weights of a model, sorted by name. They must be below the folder of its own file."""
+def _external_tensors(message: Any) -> Iterator[Any]:
+    """The tensors in other files, wherever a model has them, such as in nodes, subgraphs and functions."""
+    if isinstance(message, vision_module("onnx").TensorProto):
+        if vision_module("onnx.external_data_helper").uses_external_data(message):
+            yield message
+        return
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for each in [value] if hasattr(value, "ListFields") else value:
+                yield from _external_tensors(each)
+
+
+def _external_files(tensors: list[Any], folder: Path) -> list[Path]:
+    """The files of tensors, sorted by name. They must be below the folder of the model's own file."""
     helper = vision_module("onnx.external_data_helper")
-    tensors = [tensor for tensor in model.graph.initializer if helper.uses_external_data(tensor)]
     paths = [folder / name for name in sorted({helper.ExternalDataInfo(each).location for each in tensors})]
     for path in paths:
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):

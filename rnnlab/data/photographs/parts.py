@@ -7,7 +7,6 @@ another photograph of the same name is recognised. Every file is complete or abs
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Container, Iterator, Sequence
@@ -18,7 +17,7 @@ import numpy as np
 
 from rnnlab.data.hdf5 import fixed_length, get_dataset, read_dataset, read_json, read_names
 from rnnlab.errors import InputError
-from rnnlab.files import atomic_hdf5, atomic_write
+from rnnlab.files import atomic_hdf5, write_json
 from rnnlab.hdf5_objects import find_object, open_hdf5, read_strings
 from rnnlab.reading import mismatch
 
@@ -50,18 +49,21 @@ class Parts:
     Raises
     ------
     ValueError
-        If the folder has parts that were made with other settings, or do not record their photographs.
+        If the folder has parts that were made with other settings, or that do not record their settings or
+        their photographs.
     """
 
     def __init__(self, folder: str | os.PathLike[str], settings: dict[str, Any]) -> None:
         self.folder = Path(folder)
         file = self.folder / _SETTINGS
-        if file.exists():
-            _check_same(self.folder, read_json(file), settings)
-        else:
-            with atomic_write(file) as temporary:
-                temporary.write_text(json.dumps(settings), encoding="utf8")
         self._paths = sorted(self.folder.glob("part-*.h5"))
+        if not self._paths:
+            write_json(file, settings)
+        elif not file.exists():
+            expected = "the settings that made them: delete the folder to begin again"
+            raise mismatch(str(self.folder), f"features without {_SETTINGS}", expected)
+        else:
+            _check_same(self.folder, read_json(file), settings)
         self.photographs = [photograph for path in self._paths for photograph in _photographs_in(path)]
 
     def add(self, photographs: Sequence[Photograph], features: np.ndarray) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 
 from rnnlab.data.captions import CaptionData
-from rnnlab.data.course import FEATURE_FILES, IMAGE_FOLDER, write_course_files, write_features, write_json
+from rnnlab.data.course import FEATURE_FILES, IMAGE_FOLDER, write_course_files, write_features
 from rnnlab.data.hdf5 import read_json
 from rnnlab.data.pca import PCA
 from rnnlab.data.shapes.drawing import draw
@@ -28,7 +28,7 @@ from rnnlab.data.shapes.grammar import describe_scene
 from rnnlab.data.shapes.scenes import Scene, draw_scene
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
-from rnnlab.files import atomic_folder
+from rnnlab.files import atomic_folder, write_json
 from rnnlab.reading import PathLike, mismatch
 
 GENERATOR = 1  # increased at every change of the generated data; folders of other versions are refused

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnlab.files import atomic_write
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, check_options
 from rnnlab.parameters import Parameters
@@ -78,8 +77,7 @@ class GradientStatistics(Callback):
             return
         from rnnlab import plots  # importing matplotlib takes half a second
 
-        with atomic_write(solver.run_dir / "gradients.png") as temporary:
-            plots.save(self.plot(), temporary)
+        plots.save(self.plot(), solver.run_dir / "gradients.png")
 
     def plot(self) -> Figure:
         """The records as a picture: :func:`rnnlab.plots.gradient_statistics`."""

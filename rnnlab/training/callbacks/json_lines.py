@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rnnlab.errors import InputError
-from rnnlab.files import WriteError, atomic_write, finite
+from rnnlab.files import WriteError, atomic_text, finite
 from rnnlab.options import Count
 from rnnlab.training.callbacks.callback import Training
 from rnnlab.training.callbacks.log import Log, place_of
@@ -92,5 +92,5 @@ def _keep(path: Path, lines: Sequence[tuple[str, int, int]], iteration: int, epo
     """Keep the lines up to an iteration and an epoch."""
     kept = "".join(line for line, *of in lines if of[0] <= iteration and of[1] <= epoch)
     if kept.encode() != path.read_bytes():
-        with atomic_write(path) as temporary:
-            temporary.write_text(kept, encoding="utf-8")
+        with atomic_text(path) as file:
+            file.write(kept)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from rnnlab.errors import NotInstalledError
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_text
 from rnnlab.options import Count, check_options
 from rnnlab.training.callbacks.callback import Training
 from rnnlab.training.callbacks.log import Log
@@ -53,8 +53,8 @@ class WeightsAndBiases(Log):
                 options["id"] = saved.read_text(encoding="utf-8").strip()
         self._run = wandb.init(**options)
         if solver.run_dir is not None:
-            with atomic_write(saved) as temporary:
-                temporary.write_text(f"{self._run.id}\n", encoding="utf-8")
+            with atomic_text(saved) as file:
+                file.write(f"{self._run.id}\n")
         self._run.define_metric("*", step_metric="iteration")
 
     def step(self, iteration: int, row: Mapping[str, float]) -> None:

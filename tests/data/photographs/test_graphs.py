@@ -1,11 +1,12 @@
 import hashlib
 
+import numpy as np
 import pytest
 
 from rnnlab.data.photographs import graphs
 from rnnlab.data.photographs.graphs import Graph
 
-from .networks import CAST, D, arithmetic, helper, onnx, write_network
+from .networks import CAST, D, arithmetic, helper, numpy_helper, onnx, write_network
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,55 @@ def test_the_hash_is_that_of_the_file_and_of_external_weights(tmp_path):
     onnx.save(onnx.load(path), tmp_path / "outside.onnx", **options)
     both = (tmp_path / "outside.onnx").read_bytes() + (tmp_path / "weights").read_bytes()
     assert Graph(tmp_path / "outside.onnx").sha256 == hashlib.sha256(both).hexdigest()
+
+
+def external(name):
+    """A tensor in the file ``weights``."""
+    tensor = numpy_helper.from_array(np.zeros(2, np.float32), name)
+    onnx.external_data_helper.set_external_data(tensor, "weights")
+    tensor.ClearField("raw_data")
+    return tensor
+
+
+def subgraph(tensor):
+    value = helper.make_tensor_value_info(tensor.name, onnx.TensorProto.FLOAT, [2])
+    return helper.make_graph([], "branch", [], [value], [tensor])
+
+
+def add_constant(model):
+    model.graph.node.append(helper.make_node("Constant", [], ["c"], value=external("c")))
+
+
+def add_branch(model):
+    no = helper.make_graph([helper.make_node("Constant", [], ["n"], value=external("n"))], "no", [], [])
+    branches = {"then_branch": subgraph(external("y")), "else_branch": no}
+    model.graph.node.append(helper.make_node("If", ["c0.5"], ["branched"], **branches))
+
+
+def add_sparse(model):
+    sparse = model.graph.sparse_initializer.add()
+    sparse.values.CopyFrom(external("s"))
+
+
+def add_function(model):
+    loop = helper.make_node("Loop", ["", ""], ["f"], body=subgraph(external("b")))
+    sets = [helper.make_opsetid("", 17)]
+    model.functions.append(helper.make_function("own", "F", [], ["f"], [loop], sets))
+
+
+@pytest.mark.parametrize("add", [add_constant, add_branch, add_sparse, add_function])
+def test_the_hash_covers_weights_outside_the_initializers(tmp_path, add):
+    path = write_network(tmp_path / "n.onnx")
+    model = onnx.load(path)
+    add(model)
+    onnx.save(model, path)
+    (tmp_path / "weights").write_bytes(bytes(8))
+    graph = Graph(path)
+    assert graph.sha256 == hashlib.sha256(path.read_bytes() + bytes(8)).hexdigest()
+    assert b"weights" not in graph.cut_at("map")  # they have been read
+    (tmp_path / "weights").write_bytes(bytes(4) + b"abcd")
+    with pytest.raises(ValueError, match=r"n\.onnx: sha256: found .*, the encoder that made the features"):
+        Graph(path, graph.sha256)
 
 
 def test_external_weights_stay_below_the_folder(tmp_path):

@@ -48,9 +48,24 @@ def test_a_photograph_is_a_name_and_a_content(tmp_path):
 
 
 def test_other_settings_are_refused(tmp_path):
-    Parts(tmp_path / "f.parts", {"layer": "pool", "grid": False})
+    Parts(tmp_path / "f.parts", {"layer": "pool", "grid": False}).add([A], np.zeros((1, 1), np.float16))
     with pytest.raises(ValueError, match=r"f\.parts .*other settings \(layer pool, not map\): repeat"):
         Parts(tmp_path / "f.parts", {"layer": "map", "grid": False})
+
+
+def test_a_folder_without_parts_takes_other_settings(tmp_path):
+    Parts(tmp_path / "f.parts", {"dtype": "float16"})
+    Parts(tmp_path / "f.parts", {"dtype": "float32"}).add([A], np.zeros((1, 1), np.float32))
+    assert Parts(tmp_path / "f.parts", {"dtype": "float32"}).photographs == [A]
+
+
+def test_parts_without_settings_are_refused(tmp_path):
+    Parts(tmp_path / "f.parts", {"layer": "pool"}).add([A], np.zeros((1, 1), np.float16))
+    (tmp_path / "f.parts" / "encoder.json").unlink()
+    message = r"f\.parts: found features without encoder\.json, expected the settings .*: delete the folder"
+    for layer in ("pool", "map"):
+        with pytest.raises(ValueError, match=message):
+            Parts(tmp_path / "f.parts", {"layer": layer})
 
 
 def test_parts_without_hashes_are_refused(tmp_path):
