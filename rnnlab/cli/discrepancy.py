@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
 def _discrepancy(options: argparse.Namespace) -> int:
     check_outputs(options, "json", "picture")
     if options.picture:
-        plots.require_tsne()
+        plots.SCIKIT_LEARN.require()
     run = runs.load_run(options.run_directory, device=device_here(options))
     ranks = options.communicator
     found = runs.discrepancy(run, options.split, first=options.first, communicator=ranks)

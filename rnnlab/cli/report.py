@@ -20,7 +20,7 @@ from rnnlab.cli.device_option import add_device, add_matmul, device_words
 from rnnlab.errors import InputError, MissingDataError
 from rnnlab.ops import ops_on
 from rnnlab.reporting.comparison import comparison_text
-from rnnlab.reporting.page.build import require_jinja, write_report
+from rnnlab.reporting.page.build import JINJA, write_report
 from rnnlab.reporting.record import Record, read_records
 from rnnlab.reporting.results import Results, results_of
 from rnnlab.reporting.table import write_table
@@ -89,7 +89,7 @@ def _report(options: argparse.Namespace) -> int:
     records = read_records(options.run_directories)
     default = "report.html" if len(records) == 1 else "comparison.html"
     path = Path(options.out or records[0].directory / default)
-    require_jinja()
+    JINJA.require()
     check_output("--out", path)
     _check_scoring(options, *["--examples"] * (options.examples is not None))
     examples = _EXAMPLES if options.examples is None else options.examples

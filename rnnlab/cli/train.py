@@ -26,9 +26,9 @@ from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data.images import image_on_disk
 from rnnlab.errors import InputError
+from rnnlab.extras import Library
 from rnnlab.files import check_writable
 from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS, JavaError
-from rnnlab.metrics.library import Library
 from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, Recipe, TranslationRecipe
 from rnnlab.reporting.captions import captions_picture, captions_text
 from rnnlab.reporting.scores import scores_table

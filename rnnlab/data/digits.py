@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from rnnlab.data.pixels import PixelData
-from rnnlab.errors import NotInstalledError
+from rnnlab.extras import Library
 
 NUM_VAL, NUM_TEST = 180, 360
 
+_SCIKIT_LEARN = Library("sklearn", "sklearn", "the data of digits", "scikit-learn")
 _WHITE = 16  # the value of the brightest pixel
 
 
@@ -30,11 +31,7 @@ def open_digits(*, permute_seed: int | None = None, max_train: int | None = None
     ImportError
         If scikit-learn is not installed.
     """
-    try:
-        from sklearn.datasets import load_digits
-    except ModuleNotFoundError as error:
-        raise NotInstalledError(f'the digits need {error.name}: pip install "rnnlab[sklearn]"') from None
-    digits = load_digits()
+    digits = _SCIKIT_LEARN.module("datasets").load_digits()
     images, labels = digits.images.astype(np.uint8), digits.target
     order = np.random.default_rng(0).permutation(len(labels))
     test, val, train = np.split(order, [NUM_TEST, NUM_TEST + NUM_VAL])

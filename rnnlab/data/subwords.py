@@ -14,13 +14,14 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from typing import Any, Self
 
-from rnnlab.errors import InputError, NotInstalledError
+from rnnlab.errors import InputError
+from rnnlab.extras import Library
 
 SUBWORDS = "sentencepiece"  # the name of the tokenizer, in recipes and checkpoints
 
+_SENTENCEPIECE = Library("sentencepiece", "subword", "a split into pieces of words")
 _MARK = "▁"  # U+2581, sentencepiece's sign for a space
 _RESERVED = "\u2585"  # reserved by sentencepiece, which would skip a sentence that contains it
 _LONGEST = 2**30  # bytes of a sentence, the maximum of sentencepiece, whose default is 4,192
@@ -64,7 +65,7 @@ class Subwords:
         """
         model = io.BytesIO()
         try:
-            _sentencepiece().SentencePieceTrainer.train(
+            _SENTENCEPIECE.module().SentencePieceTrainer.train(
                 sentence_iterator=(_normalised(each).replace(_RESERVED, " ") for each in sentences),
                 model_writer=model,
                 vocab_size=vocabulary_size,
@@ -106,7 +107,7 @@ class Subwords:
     @cached_property
     def _processor(self) -> Any:
         try:
-            processor = _sentencepiece().SentencePieceProcessor()
+            processor = _SENTENCEPIECE.module().SentencePieceProcessor()
             processor.LoadFromSerializedProto(self.model)
             return processor
         except RuntimeError as error:
@@ -128,10 +129,3 @@ def join_pieces(pieces: Sequence[str]) -> str:
 def _normalised(sentence: str) -> str:
     """The sentence in composed Unicode form, with one space for any sequence of white space or its marks."""
     return " ".join(unicodedata.normalize("NFC", sentence).replace(_MARK, " ").split())
-
-
-def _sentencepiece() -> Any:
-    try:
-        return import_module("sentencepiece")
-    except ImportError:
-        raise NotInstalledError('subwords need sentencepiece: pip install "rnnlab[subword]"') from None

@@ -7,8 +7,8 @@ from rnnlab.metrics.classification import accuracy, confusion_matrix
 from rnnlab.metrics.discrepancy import mean_centroid_distance, pointwise_distance
 from rnnlab.metrics.java import JavaError, check_java, ptb_tokenizer
 from rnnlab.metrics.keystrokes import KeystrokeScores, PrefixIndex, keystrokes
-from rnnlab.metrics.library import CAPTION_SCORERS, TRANSLATION_SCORERS
 from rnnlab.metrics.perplexity import perplexity
+from rnnlab.metrics.scorers import CAPTION_SCORERS, TRANSLATION_SCORERS
 from rnnlab.metrics.translation import (
     TRANSLATION_METRICS,
     LengthScore,

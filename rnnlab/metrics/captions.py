@@ -25,7 +25,7 @@ from typing import Literal
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.metrics.bootstrap import Statistics, bleu_counts, bleu_of, mean_of
 from rnnlab.metrics.java import JavaError, meteor
-from rnnlab.metrics.library import CAPTION_SCORERS
+from rnnlab.metrics.scorers import CAPTION_SCORERS
 
 Metric = Literal["BLEU", "ROUGE-L", "CIDEr", "METEOR"]
 

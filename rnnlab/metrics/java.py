@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rnnlab.errors import RnnlabError
-from rnnlab.metrics.library import CAPTION_SCORERS
+from rnnlab.metrics.scorers import CAPTION_SCORERS
 
 
 class JavaError(RnnlabError, OSError):

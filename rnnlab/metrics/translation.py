@@ -21,7 +21,7 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.metrics.bootstrap import Statistics, bleu_of
-from rnnlab.metrics.library import TRANSLATION_SCORERS
+from rnnlab.metrics.scorers import TRANSLATION_SCORERS
 
 Words = Sequence[str]
 

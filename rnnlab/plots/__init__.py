@@ -9,9 +9,10 @@ from rnnlab.plots.curves import loss_curve, losses_per_token
 from rnnlab.plots.figures import save
 from rnnlab.plots.gradients import gradient_flow, gradient_statistics
 from rnnlab.plots.images import attention_grid, caption_grid
-from rnnlab.plots.states import require_tsne, state_map
+from rnnlab.plots.states import SCIKIT_LEARN, state_map
 
 __all__ = [
+    "SCIKIT_LEARN",
     "alignment_matrix",
     "attention_grid",
     "caption_grid",
@@ -19,7 +20,6 @@ __all__ = [
     "gradient_statistics",
     "loss_curve",
     "losses_per_token",
-    "require_tsne",
     "save",
     "state_map",
 ]

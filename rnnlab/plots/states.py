@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import numpy as np
 from matplotlib.figure import Figure
 
-from rnnlab.errors import InputError, NotInstalledError
+from rnnlab.errors import InputError
+from rnnlab.extras import Library
 from rnnlab.plots.figures import BLUE, GREY, ORANGE, add_legend, new_figure
 from rnnlab.types import Array
+
+SCIKIT_LEARN = Library("sklearn", "sklearn", "a map of states", "scikit-learn")
 
 
 def state_map(teacher_forced: Array, free_running: Array, *, seed: int = 0) -> Figure:
@@ -37,8 +38,7 @@ def state_map(teacher_forced: Array, free_running: Array, *, seed: int = 0) -> F
             f"state_map: teacher_forced has shape {teacher_forced.shape} and free_running "
             f"{free_running.shape}, expected both (N, H) with N of at least 2"
         )
-    require_tsne()
-    from sklearn.manifold import TSNE
+    TSNE = SCIKIT_LEARN.module("manifold").TSNE
 
     tsne = TSNE(perplexity=min(30.0, (2 * N - 1) / 3), random_state=seed)
     places = tsne.fit_transform(np.concatenate([teacher_forced, free_running]))
@@ -51,15 +51,3 @@ def state_map(teacher_forced: Array, free_running: Array, *, seed: int = 0) -> F
     axes.spines[:].set_color(GREY)
     add_legend(axes)
     return figure
-
-
-def require_tsne() -> None:
-    """Check that t-SNE is installed.
-
-    Raises
-    ------
-    ImportError
-        If it is not. The message says how to install it.
-    """
-    if find_spec("sklearn") is None:
-        raise NotInstalledError('a map of states needs scikit-learn: pip install "rnnlab[sklearn]"')

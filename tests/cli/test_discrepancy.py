@@ -8,7 +8,6 @@ import pytest
 from rnnlab import cli, runs
 from rnnlab.decoding import greedy
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
-from rnnlab.plots import states
 
 
 def test_the_discrepancy_of_a_split(run, tmp_path, capsys):
@@ -50,6 +49,6 @@ def test_a_picture_of_states(run, tmp_path, capsys, monkeypatch):
     picture = tmp_path / "states.png"
     assert cli.main(["discrepancy", str(run), "--picture", str(picture)]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
-    monkeypatch.setattr(states, "find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     assert cli.main(["discrepancy", "nowhere", "--picture", str(picture)]) == 2
     assert "rnnlab[sklearn]" in capsys.readouterr().err

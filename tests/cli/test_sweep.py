@@ -135,7 +135,7 @@ def test_all_runs_have_graphs_or_none(words, recipe, tmp_path, commands):
 def test_what_would_fail_in_every_run_is_an_error(
     words, message, recipe, tmp_path, commands, monkeypatch, capsys
 ):
-    monkeypatch.setattr("rnnlab.training.callbacks.tensorboard.find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     assert sweep(recipe, "--set", "training.seed=3,4", *words, "--out", tmp_path / "sweep") == 2
     assert f"rnnlab sweep: {message}" in capsys.readouterr().err
     assert not commands

@@ -15,7 +15,7 @@ import pytest
 
 from rnnlab import cli, runs
 from rnnlab.data import images
-from rnnlab.metrics.library import CAPTION_SCORERS
+from rnnlab.metrics import CAPTION_SCORERS
 from rnnlab.training import load_checkpoint
 
 

@@ -108,6 +108,6 @@ def test_sentences_are_lists_of_words():
 
 def test_without_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    monkeypatch.setattr("rnnlab.metrics.library.find_spec", lambda _: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda _: None)
     with pytest.raises(ImportError, match=r"rnnlab\[translation\]"):
         corpus_bleu([["a"]], [[["a"]]])

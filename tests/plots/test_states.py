@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from rnnlab import plots
-from rnnlab.plots import states
 
 
 def test_a_map_of_states(rng):
@@ -33,6 +32,6 @@ def test_a_map_of_few_states(rng):
 
 
 def test_a_map_of_states_needs_an_extra(rng, monkeypatch):
-    monkeypatch.setattr(states, "find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'needs scikit-learn: pip install "rnnlab\[sklearn\]"'):
         plots.state_map(*rng.standard_normal((2, 3, 4)))

@@ -414,7 +414,7 @@ def test_callbacks_of_all_stages(tables, tmp_path, unbroken, iteration):
 
 
 def test_a_missing_extra_is_found_before_training(tables, tmp_path, monkeypatch):
-    monkeypatch.setattr("rnnlab.training.callbacks.tensorboard.find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="TensorBoard needs tensorboardX"):
         train(tables | {"callbacks": {"tensorboard": True}}, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -70,8 +70,7 @@ def test_keys_of_a_stage_are_those_of_training_with_the_same_values():
 
 
 def test_callbacks_of_a_recipe(monkeypatch):
-    for module in ("tensorboard", "weights_and_biases"):
-        monkeypatch.setattr(f"rnnlab.training.callbacks.{module}.find_spec", lambda name: True)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: True)
     assert CallbacksTable().callbacks() == []
     table = CallbacksTable(json_lines=True, tensorboard=True, wandb=True, gradients=True, every=3)
     made = table.callbacks()

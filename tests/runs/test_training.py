@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab import runs
-from rnnlab.metrics.library import Library
+from rnnlab.extras import Library
 from rnnlab.recipes.recipe import CaptioningEvaluationTable, CaptioningRecipe
 
 

@@ -11,7 +11,8 @@ import pytest
 from rnnlab import cli, runs
 from rnnlab.data import ParallelData
 from rnnlab.decoding import read_lexicon
-from rnnlab.metrics.library import TRANSLATION_SCORERS, Library
+from rnnlab.extras import Library
+from rnnlab.metrics import TRANSLATION_SCORERS
 from rnnlab.models import Seq2Seq
 from rnnlab.recipes.recipe import DecodingTable, TranslationEvaluationTable, TranslationRecipe, load_recipe
 from rnnlab.tasks import translation

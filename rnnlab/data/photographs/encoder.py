@@ -11,16 +11,18 @@ import numpy as np
 from PIL import Image
 
 from rnnlab.data.photographs.encoding import ImageEncoding
-from rnnlab.data.photographs.graphs import Graph, vision_module
+from rnnlab.data.photographs.graphs import Graph
 from rnnlab.data.photographs.preprocessing import PIXEL_SCALES, Preprocessing
 from rnnlab.data.photographs.reading import read_photograph
 from rnnlab.data.projection import Projection
 from rnnlab.errors import InputError
+from rnnlab.extras import Library
 from rnnlab.ops.threads import num_threads
 from rnnlab.reading import PathLike, mismatch
 
 BATCH_SIZE = 32  # photographs
 _DEFAULT_SIZE = 224  # pixels, for a network that takes inputs of any size
+_RUNTIME = Library("onnxruntime", "vision", "the encoding of photographs")
 _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
@@ -183,7 +185,7 @@ class ImageEncoder:
 
 
 def _session(graph: Graph, layer: str) -> Any:
-    runtime = vision_module("onnxruntime")
+    runtime = _RUNTIME.module()
     options = runtime.SessionOptions()
     options.log_severity_level = 3  # errors only
     options.intra_op_num_threads = num_threads()

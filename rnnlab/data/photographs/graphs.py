@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rnnlab.errors import InputError, NotInstalledError
+from rnnlab.errors import InputError
+from rnnlab.extras import Library
 from rnnlab.reading import PathLike, check_regular, file_hash, mismatch
 
 _POOLS = ("GlobalAveragePool", "GlobalMaxPool")
@@ -26,24 +26,8 @@ _SPATIAL = ({2, 3}, {1, 2})  # the axes of positions: channels first, channels l
 _FORMAL = ("Cast", "Identity", "Transpose", "Reshape")  # nodes that do not change values
 _ARITHMETIC = ("Sub", "Add", "Mul", "Div", "BatchNormalization")
 _FLOATS = ("FLOAT", "FLOAT16", "DOUBLE")
+ONNX = Library("onnx", "vision", "the encoding of photographs")
 _LISTED = 12  # maximum number of candidates in a message
-
-
-def vision_module(name: str) -> Any:
-    """A library of the extra ``vision``.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed. The message says how to install it.
-    """
-    try:
-        return import_module(name)
-    except ImportError:
-        package = name.partition(".")[0]
-        raise NotInstalledError(
-            f'features of photographs need {package}: pip install "rnnlab[vision]"'
-        ) from None
 
 
 class Graph:
@@ -75,7 +59,7 @@ class Graph:
     """
 
     def __init__(self, path: PathLike, sha256: str | None = None) -> None:
-        onnx = vision_module("onnx")
+        onnx = ONNX.module()
         self.path = str(path)
         check_regular(path, "an ONNX file of an image classifier")
         try:
@@ -135,7 +119,7 @@ class Graph:
 
     def pixels(self) -> str:
         """The key of PIXEL_SCALES for the input: "none" if the graph takes bytes, or scales them itself."""
-        if self._types[self.input].elem_type == vision_module("onnx").TensorProto.UINT8:
+        if self._types[self.input].elem_type == ONNX.module().TensorProto.UINT8:
             return "none"
         name = self.input
         while readers := [node for node in self._nodes if name in node.input]:
@@ -152,7 +136,7 @@ class Graph:
 
     def cut_at(self, layer: str) -> bytes:
         """The model with ``layer`` as its only output, serialised."""
-        onnx = vision_module("onnx")
+        onnx = ONNX.module()
         cut = onnx.ModelProto()
         cut.CopyFrom(self._model)
         del cut.graph.output[:]
@@ -182,7 +166,7 @@ class Graph:
         return []
 
     def _array(self, constant: Any) -> np.ndarray:
-        return vision_module("onnx.numpy_helper").to_array(constant)
+        return ONNX.module("numpy_helper").to_array(constant)
 
     def _shape(self, name: str) -> tuple[int | None, ...] | None:
         kind = self._types.get(name)
@@ -198,7 +182,7 @@ class Graph:
                 yield from node.output
 
     def _not_found(self, what: str, ranks: tuple[int, ...]) -> ValueError:
-        elements = vision_module("onnx").TensorProto
+        elements = ONNX.module().TensorProto
         floats = [getattr(elements, name) for name in _FLOATS]
         listed = []
         for name in dict.fromkeys(self._tensors()):
@@ -214,8 +198,8 @@ class Graph:
 
 def _external_tensors(message: Any) -> Iterator[Any]:
     """The tensors in other files, wherever a model has them, such as in nodes, subgraphs and functions."""
-    if isinstance(message, vision_module("onnx").TensorProto):
-        if vision_module("onnx.external_data_helper").uses_external_data(message):
+    if isinstance(message, ONNX.module().TensorProto):
+        if ONNX.module("external_data_helper").uses_external_data(message):
             yield message
         return
     for field, value in message.ListFields():
@@ -226,7 +210,7 @@ def _external_tensors(message: Any) -> Iterator[Any]:
 
 def _external_files(tensors: list[Any], folder: Path) -> list[Path]:
     """The files of tensors, sorted by name. They must be below the folder of the model's own file."""
-    helper = vision_module("onnx.external_data_helper")
+    helper = ONNX.module("external_data_helper")
     paths = [folder / name for name in sorted({helper.ExternalDataInfo(each).location for each in tensors})]
     for path in paths:
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):

@@ -11,13 +11,12 @@ import hashlib
 import os
 from collections.abc import Sequence
 from importlib.resources import files
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 import rnnlab
-from rnnlab.errors import NotInstalledError
+from rnnlab.extras import Library
 from rnnlab.files import atomic_text
 from rnnlab.reporting import seeds
 from rnnlab.reporting.curves import charts
@@ -29,17 +28,7 @@ from rnnlab.reporting.record import Record, facts_side_by_side
 from rnnlab.reporting.results import Results, notes_of, notes_on_runs, score_rows, splits_of
 from rnnlab.tasks import classification
 
-
-def require_jinja() -> None:
-    """Check that Jinja2 is installed.
-
-    Raises
-    ------
-    ImportError
-        If it is not. The message says how to install it.
-    """
-    if find_spec("jinja2") is None:
-        raise NotInstalledError('a report needs Jinja2: pip install "rnnlab[report]"')
+JINJA = Library("jinja2", "report", "a report", "Jinja2")
 
 
 def write_report(
@@ -66,7 +55,7 @@ def write_report(
     ImportError
         If the extra ``report`` is not installed.
     """
-    require_jinja()
+    JINJA.require()
     page = _render(_content(records, results, examples))
     with atomic_text(path) as file:
         file.write(page)

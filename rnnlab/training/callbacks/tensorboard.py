@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
-from rnnlab.errors import NotInstalledError
+from rnnlab.extras import Library
 from rnnlab.options import Count
 from rnnlab.training.callbacks.callback import Training
 from rnnlab.training.callbacks.log import Log, place_of
+
+TENSORBOARD = Library("tensorboardX", "tensorboard", "TensorBoard")
 
 
 class TensorBoard(Log):
@@ -36,8 +37,7 @@ class TensorBoard(Log):
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, every: Count = 10) -> None:
         super().__init__(every=every)
-        if find_spec("tensorboardX") is None:
-            raise NotInstalledError('TensorBoard needs tensorboardX: pip install "rnnlab[tensorboard]"')
+        TENSORBOARD.require()
         self._path = path
         self._writer: Any = None
 

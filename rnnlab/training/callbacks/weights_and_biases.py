@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
-from rnnlab.errors import NotInstalledError
+from rnnlab.extras import Library
 from rnnlab.files import atomic_text
 from rnnlab.options import Count, check_options
 from rnnlab.training.callbacks.callback import Training
 from rnnlab.training.callbacks.log import Log
+
+WANDB = Library("wandb", "wandb", "WeightsAndBiases")
 
 
 class WeightsAndBiases(Log):
@@ -35,8 +36,7 @@ class WeightsAndBiases(Log):
     def __init__(self, project: str = "rnnlab", *, every: Count = 10) -> None:
         super().__init__(every=every)
         check_options("WeightsAndBiases", WeightsAndBiases, {"project": project})
-        if find_spec("wandb") is None:
-            raise NotInstalledError('WeightsAndBiases needs wandb: pip install "rnnlab[wandb]"')
+        WANDB.require()
         self._project = project
         self._run: Any = None
 

@@ -10,7 +10,7 @@ import pytest
 
 from rnnlab.reporting.page import build
 from rnnlab.reporting.page.axes import NUM_COLORS
-from rnnlab.reporting.page.build import require_jinja, write_report
+from rnnlab.reporting.page.build import JINJA, write_report
 from rnnlab.reporting.record import read_records
 from rnnlab.reporting.results import Results
 from rnnlab.tasks.classification import ClassificationEvaluation
@@ -120,9 +120,9 @@ def test_a_page_that_fails_leaves_the_former_one(write_run, tmp_path, monkeypatc
 
 
 def test_jinja_is_an_extra(write_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'pip install "rnnlab\[report\]"'):
-        require_jinja()
+        JINJA.require()
     with pytest.raises(ImportError):
         write_report(tmp_path / "report.html", read_records([write_run()]))
     assert not (tmp_path / "report.html").exists()

@@ -49,7 +49,7 @@ def test_curves(make_model, make_data, data, tmp_path):
 
 
 def test_without_the_extra(monkeypatch):
-    monkeypatch.setattr("rnnlab.training.callbacks.tensorboard.find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'needs tensorboardX: pip install "rnnlab\[tensorboard\]"'):
         TensorBoard()
 

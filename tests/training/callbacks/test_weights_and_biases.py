@@ -30,7 +30,7 @@ def test_offline(make_model, make_data, data, tmp_path, monkeypatch):
 
 
 def test_without_the_extra(monkeypatch):
-    monkeypatch.setattr("rnnlab.training.callbacks.weights_and_biases.find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'WeightsAndBiases needs wandb: pip install "rnnlab\[wandb\]"'):
         WeightsAndBiases()
 

@@ -1,4 +1,4 @@
-"""The optional libraries that compute scores, imported when a score is computed."""
+"""Optional libraries, which the extras of rnnlab install. They are imported when they are needed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from rnnlab.errors import NotInstalledError
 class Library:
     """An optional library."""
 
-    package: str
+    package: str  # the name by which it is imported
     extra: str  # the extra of rnnlab that installs it
-    computes: str
+    user: str  # what needs it, for the error
+    title: str | None = None  # its name in the error; the package if left out
 
     @property
     def installed(self) -> bool:
@@ -33,11 +34,11 @@ class Library:
         """
         if not self.installed:
             raise NotInstalledError(
-                f'{self.computes} needs {self.package}: pip install "rnnlab[{self.extra}]"'
+                f'{self.user} needs {self.title or self.package}: pip install "rnnlab[{self.extra}]"'
             )
 
-    def module(self, name: str) -> Any:
-        """Import a module of the library.
+    def module(self, name: str | None = None) -> Any:
+        """Import a module of the library, or the library itself.
 
         Raises
         ------
@@ -45,8 +46,4 @@ class Library:
             If it is not installed.
         """
         self.require()
-        return import_module(f"{self.package}.{name}")
-
-
-CAPTION_SCORERS = Library("pycocoevalcap", "eval", "scoring captions")
-TRANSLATION_SCORERS = Library("sacrebleu", "translation", "scoring translations")
+        return import_module(f"{self.package}.{name}" if name else self.package)
