@@ -374,7 +374,10 @@ class Primitives(Protocol):
         """Draw seeds in [0, 2^63). In a captured step, each launch of the graph replaces them by new ones."""
 
     def dropout(self, x: Array, p: float, seed: int, out: Array) -> None:
-        """Write 0 with probability p, else x / (1 - p); any shape and layout. ``out`` may be x."""
+        """Write x times 0 with probability p, else times 1 / (1 - p); any shape and layout. ``out`` may be x.
+
+        NaN remains NaN, and infinity that is dropped becomes NaN.
+        """
 
     def dropout_mask(self, p: float, seed: int, start: int, out: Array) -> None:
         """Write the mask of :meth:`dropout` from element ``start`` on; ``out`` has any shape and layout."""

@@ -25,6 +25,16 @@ def test_masks_in_the_same_places(seed, shape, ops, dtype, normal):
 
 
 @every_dtype
+def test_dropout_hides_nothing_that_is_not_finite(ops, dtype):
+    x = np.resize(np.array([np.nan, np.inf, -np.inf], dtype), 90)
+    with np.errstate(invalid="ignore"):
+        *_, expected = results(numpy_ops, "dropout", [x, 0.5, 3, np.zeros_like(x)], {})
+    *_, found = results(ops, "dropout", [x, 0.5, 3, np.zeros_like(x)], {})
+    np.testing.assert_array_equal(found, expected)
+    assert not np.isfinite(found).any()
+
+
+@every_dtype
 def test_masks_of_an_out_that_is_not_contiguous(ops, dtype, normal):
     x, wide = normal(3, 8), ops.zeros((3, 8), dtype)
     expected = np.empty((3, 4), dtype)

@@ -23,7 +23,7 @@ __device__ inline Seed seed_of(Seed seed, const Seed* address) { return address 
 
 KERNEL(dropout)(const REAL* x, REAL* out, Size size, REAL scale, Seed limit, Seed seed, const Seed* address) {
     seed = seed_of(seed, address);
-    FOR_EACH(i, size) out[i] = drawn(limit, seed, i) ? REAL(0) : x[i] * scale;
+    FOR_EACH(i, size) out[i] = x[i] * (drawn(limit, seed, i) ? REAL(0) : scale);
 }
 
 KERNEL(dropout_mask)(REAL* out, Size size, REAL scale, unsigned limit, Seed start, Seed seed, const Seed* address) {
