@@ -19,7 +19,7 @@ import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, joined_hash, word_hash
 from rnnlab.data.sentences import Sentences, SentenceWriter, TokenRows, WordNumbers, Words
-from rnnlab.data.split_data import SplitData, batches
+from rnnlab.data.split_data import SplitData, batches, drawn
 from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
@@ -143,7 +143,9 @@ class ParallelData(SplitData[ParallelSplit]):
             for side, train in enumerate(sentences["train"])
         )
         if max_train is not None:
-            sentences["train"] = _drawn(*sentences["train"], max_train)
+            source, target = sentences["train"]
+            kept = drawn(len(source), max_train)
+            sentences["train"] = source.where(kept), target.where(kept)
         source_tokens, target_tokens = (
             np.array(vocabulary.tokens_of(train.words), np.int32)
             for vocabulary, train in zip(
@@ -336,13 +338,6 @@ class PaddedRows:
 
     def __getitem__(self, some: slice) -> np.ndarray:
         return pad(self._rows[some])
-
-
-def _drawn(source: Sentences, target: Sentences, count: int) -> tuple[Sentences, Sentences]:
-    """At most ``count`` of the pairs, drawn with seed 0, in their original order."""
-    kept = np.zeros(len(source), bool)
-    kept[np.random.default_rng(0).permutation(len(source))[:count]] = True
-    return source.where(kept), target.where(kept)
 
 
 def _counts(rows: TokenRows, special: int) -> tuple[str, str, str]:

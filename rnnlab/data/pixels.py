@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
-from rnnlab.data.split_data import SplitData
+from rnnlab.data.split_data import SplitData, drawn
 from rnnlab.errors import InputError
 from rnnlab.reading import mismatch
 
@@ -182,7 +182,7 @@ class PixelData(SplitData[PixelSplit]):
         }
         train = self.splits["train"]
         if max_train is not None:
-            kept = np.sort(np.random.default_rng(0).permutation(len(train))[:max_train])
+            kept = drawn(len(train), max_train)
             self.splits["train"] = PixelSplit(train.pixels[kept], train.labels[kept])
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
