@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,10 +23,9 @@ from rnnlab.data.split_data import SplitData, batches, drawn
 from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.options import Count, check_options
 
 Pair = tuple[Words, Words]  # a source and a target
-
-LONG_PAIRS = ("drop", "cut")
 
 _SHOWN = 30  # the most words of a sentence in a summary
 _WINDOW = 20  # batches whose pairs are sorted by length together
@@ -107,30 +106,25 @@ class ParallelData(SplitData[ParallelSplit]):
         pairs: Mapping[str, Iterable[Pair]],
         *,
         name: str = "pairs",
-        min_count: int = 1,
-        max_size: int | None = None,
-        max_length: int | None = None,
-        long_pairs: str = "drop",
-        max_train: int | None = None,
+        min_count: Count = 1,
+        max_size: Count | None = None,
+        max_length: Count | None = None,
+        long_pairs: Literal["drop", "cut"] = "drop",
+        max_train: Count | None = None,
         tokenizer: str = "text",
         subwords: tuple[Subwords, Subwords] | None = None,
     ) -> None:
         self.name, self.tokenizer, self.subwords = name, tokenizer, subwords
-        if long_pairs not in LONG_PAIRS:
-            raise InputError(
-                f"ParallelData: long_pairs is {long_pairs!r}, expected one of {', '.join(LONG_PAIRS)}"
-            )
-        if long_pairs == "cut" and max_length is None:
-            raise InputError("ParallelData: long_pairs is 'cut', which needs max_length")
-        counts = {
+        options = {
             "min_count": min_count,
             "max_size": max_size,
             "max_length": max_length,
+            "long_pairs": long_pairs,
             "max_train": max_train,
         }
-        for option, count in counts.items():
-            if count is not None and count < 1:
-                raise InputError(f"ParallelData: {option} is {count}, expected at least 1")
+        check_options("ParallelData", ParallelData, options)
+        if long_pairs == "cut" and max_length is None:
+            raise InputError("ParallelData: long_pairs is 'cut', which needs max_length")
         if (tokenizer == SUBWORDS) != (subwords is not None):
             raise InputError(
                 f"ParallelData: tokenizer is {tokenizer!r} and subwords "
