@@ -10,7 +10,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from rnnlab.cli.arguments import check_outputs
+from rnnlab.cli.arguments import check_outputs, positive_integer
 from rnnlab.course.grading import (
     Limits,
     SubmissionMark,
@@ -48,7 +48,10 @@ def add(actions: Any) -> None:
         help="write marks into nbgrader's gradebook, and pages for students into the folder feedback",
     )
     grade.add_argument(
-        "--jobs", type=int, metavar="N", help="the maximum number of processes (default: that of cores)"
+        "--jobs",
+        type=positive_integer,
+        metavar="N",
+        help="the maximum number of processes (default: that of cores)",
     )
     grade.add_argument(
         "--seconds",
@@ -66,8 +69,6 @@ def add(actions: Any) -> None:
 
 
 def _grade(options: argparse.Namespace) -> int:
-    if options.jobs is not None and options.jobs < 1:
-        raise InputError(f"--jobs is {options.jobs}, expected a positive number")
     for name in ("seconds", "megabytes"):
         if not getattr(options, name) >= LEAST[name]:
             raise InputError(f"--{name} is {getattr(options, name)}, expected at least {LEAST[name]}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import Any
+from typing import Any, get_args
 
 from rnnlab.cli.arguments import positive_integer
-from rnnlab.data.photographs.preprocessing import COLOURS, CROPS, LAYOUTS, PIXEL_SCALES
+from rnnlab.data.photographs.preprocessing import PIXEL_SCALES, Colours, Crop, Layout
 from rnnlab.errors import InputError
 from rnnlab.reading import check_regular
 from rnnlab.runs import Run
@@ -39,7 +39,7 @@ def add_encoder(parser: argparse.ArgumentParser, *, required: bool) -> None:
         help="the shorter side before the crop (default: size)",
     )
     group.add_argument(
-        "--crop", choices=CROPS, help="the centre (default), or none: squeeze the whole photograph"
+        "--crop", choices=get_args(Crop), help="the centre (default), or none: squeeze the whole photograph"
     )
     group.add_argument(
         "--pixels",
@@ -50,8 +50,10 @@ def add_encoder(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "--mean", type=_numbers, metavar="R,G,B", help="value = (pixel - mean) * scale, pixel from 0 to 255"
     )
     group.add_argument("--scale", type=_numbers, metavar="R,G,B", help="one number, or one for each channel")
-    group.add_argument("--colours", choices=COLOURS, help="the order of the channels (default: rgb)")
-    group.add_argument("--layout", choices=LAYOUTS, help="the order of the axes of a batch")
+    group.add_argument(
+        "--colours", choices=get_args(Colours), help="the order of the channels (default: rgb)"
+    )
+    group.add_argument("--layout", choices=get_args(Layout), help="the order of the axes of a batch")
 
 
 def check_encoder(options: argparse.Namespace) -> None:

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.data.blocks import Features
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.hdf5 import read_dataset, read_json, read_names
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import recorded_encodings
-from rnnlab.data.splits import CaptionSplit, Features
+from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
 from rnnlab.errors import InputError, MissingDataError
 from rnnlab.hdf5_objects import open_hdf5

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from rnnlab.data.splits import Features
 from rnnlab.errors import InputError
+
+Features = Any  # an ndarray, or an object with shape, dtype, len() and indexing by an array of integers
 
 BLOCK_BYTES = 1 << 20  # approximate size of a block as float32, large enough for fast reads
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.fingerprint import Fingerprint
-from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.split_data import batches
 from rnnlab.data.vocabulary import tokenize
 
@@ -39,7 +38,7 @@ class CaptionedImages:
         """The examples of one pass over ``split``, as :meth:`CaptionData.epoch`."""
         if split != "train":
             return self._data.epoch(split, batch_size, rng)
-        return batches(self._order(rng), batch_size)
+        return batches(self._data.split("train").epoch_order(self.images, rng), batch_size)
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Any, np.ndarray]:
         """Features (N, ..., D) and the numbers (N,) of examples of the training split.
@@ -53,15 +52,6 @@ class CaptionedImages:
     def fingerprint(self) -> Fingerprint:
         """See :meth:`CaptionData.fingerprint`."""
         return self._data.fingerprint()
-
-    def _order(self, rng: np.random.Generator | None) -> np.ndarray:
-        """The training examples in the order of an epoch."""
-        features = self._data.split("train").features
-        if rng is None:
-            return np.arange(len(self.images))
-        if isinstance(features, LazyFeatures):
-            return features.epoch_order(self.images, rng)
-        return rng.permutation(len(self.images))
 
     def references(self) -> list[list[list[str]]]:
         """The words of all reference sentences of each training example.

@@ -73,7 +73,7 @@ class CaptionGroups(CaptionedImages):
         """
         if split != "train":
             return self._all_captions(split, batch_size, rng)
-        order = self._order(rng)
+        order = self._data.split("train").epoch_order(self.images, rng)
         return batches(self._drawn(rng)[order], batch_size)
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Any, np.ndarray]:

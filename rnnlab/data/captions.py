@@ -14,7 +14,6 @@ from rnnlab.data.blocks import feature_statistics
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.course import IMAGE_FOLDER, read_course, write_course
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash, word_hash
-from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.split_data import SplitData, batches
@@ -206,13 +205,7 @@ class CaptionData(SplitData[CaptionSplit]):
             Shuffles the captions. Without it they are in their original order.
         """
         chosen = self.split(split)
-        if rng is None:
-            order = np.arange(len(chosen.captions))
-        elif isinstance(chosen.features, LazyFeatures):
-            order = chosen.features.epoch_order(chosen.image_idxs, rng)
-        else:
-            order = rng.permutation(len(chosen.captions))
-        return batches(order, batch_size)
+        return batches(chosen.epoch_order(chosen.image_idxs, rng), batch_size)
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Any, np.ndarray]:
         """The features (N, ..., D), or a tuple with global ones, and the captions (N, L) of ``indices``."""

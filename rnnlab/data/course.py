@@ -22,12 +22,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from rnnlab.data.blocks import BLOCK_BYTES
+from rnnlab.data.blocks import BLOCK_BYTES, Features
 from rnnlab.data.hdf5 import get_dataset, read_dataset, read_json
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import ImageEncoding, recorded_encodings
 from rnnlab.data.projection import Projection
-from rnnlab.data.splits import CaptionSplit, Features, with_decoded_references
+from rnnlab.data.splits import CaptionSplit, with_decoded_references
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_folder, atomic_hdf5, atomic_text, write_json

@@ -13,20 +13,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, joined_hash, word_hash
 from rnnlab.data.sentences import Sentences, SentenceWriter, TokenRows, WordNumbers, Words
-from rnnlab.data.split_data import SplitData, batches
+from rnnlab.data.split_data import SplitData, batches, drawn
 from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.options import Count, check_options
 
 Pair = tuple[Words, Words]  # a source and a target
-
-LONG_PAIRS = ("drop", "cut")
 
 _SHOWN = 30  # the most words of a sentence in a summary
 _WINDOW = 20  # batches whose pairs are sorted by length together
@@ -107,30 +106,25 @@ class ParallelData(SplitData[ParallelSplit]):
         pairs: Mapping[str, Iterable[Pair]],
         *,
         name: str = "pairs",
-        min_count: int = 1,
-        max_size: int | None = None,
-        max_length: int | None = None,
-        long_pairs: str = "drop",
-        max_train: int | None = None,
+        min_count: Count = 1,
+        max_size: Count | None = None,
+        max_length: Count | None = None,
+        long_pairs: Literal["drop", "cut"] = "drop",
+        max_train: Count | None = None,
         tokenizer: str = "text",
         subwords: tuple[Subwords, Subwords] | None = None,
     ) -> None:
         self.name, self.tokenizer, self.subwords = name, tokenizer, subwords
-        if long_pairs not in LONG_PAIRS:
-            raise InputError(
-                f"ParallelData: long_pairs is {long_pairs!r}, expected one of {', '.join(LONG_PAIRS)}"
-            )
-        if long_pairs == "cut" and max_length is None:
-            raise InputError("ParallelData: long_pairs is 'cut', which needs max_length")
-        counts = {
+        options = {
             "min_count": min_count,
             "max_size": max_size,
             "max_length": max_length,
+            "long_pairs": long_pairs,
             "max_train": max_train,
         }
-        for option, count in counts.items():
-            if count is not None and count < 1:
-                raise InputError(f"ParallelData: {option} is {count}, expected at least 1")
+        check_options("ParallelData", ParallelData, options)
+        if long_pairs == "cut" and max_length is None:
+            raise InputError("ParallelData: long_pairs is 'cut', which needs max_length")
         if (tokenizer == SUBWORDS) != (subwords is not None):
             raise InputError(
                 f"ParallelData: tokenizer is {tokenizer!r} and subwords "
@@ -143,7 +137,9 @@ class ParallelData(SplitData[ParallelSplit]):
             for side, train in enumerate(sentences["train"])
         )
         if max_train is not None:
-            sentences["train"] = _drawn(*sentences["train"], max_train)
+            source, target = sentences["train"]
+            kept = drawn(len(source), max_train)
+            sentences["train"] = source.where(kept), target.where(kept)
         source_tokens, target_tokens = (
             np.array(vocabulary.tokens_of(train.words), np.int32)
             for vocabulary, train in zip(
@@ -336,13 +332,6 @@ class PaddedRows:
 
     def __getitem__(self, some: slice) -> np.ndarray:
         return pad(self._rows[some])
-
-
-def _drawn(source: Sentences, target: Sentences, count: int) -> tuple[Sentences, Sentences]:
-    """At most ``count`` of the pairs, drawn with seed 0, in their original order."""
-    kept = np.zeros(len(source), bool)
-    kept[np.random.default_rng(0).permutation(len(source))[:count]] = True
-    return source.where(kept), target.where(kept)
 
 
 def _counts(rows: TokenRows, special: int) -> tuple[str, str, str]:

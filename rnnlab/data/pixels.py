@@ -17,8 +17,9 @@ from typing import Any, Self
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
-from rnnlab.data.split_data import SplitData
+from rnnlab.data.split_data import SplitData, drawn
 from rnnlab.errors import InputError
+from rnnlab.options import Count, Natural, check_options
 from rnnlab.reading import mismatch
 
 Labelled = tuple[np.ndarray, np.ndarray]  # images (N, height, width) uint8 and labels (N,) integers
@@ -149,25 +150,29 @@ class PixelData(SplitData[PixelSplit]):
         images: Mapping[str, Labelled],
         *,
         name: str = "images",
-        num_classes: int = 10,
-        white: int = 255,
-        permute_seed: int | None = None,
-        pool: int = 1,
-        max_train: int | None = None,
+        num_classes: Count = 10,
+        white: Count = 255,
+        permute_seed: Natural | None = None,
+        pool: Count = 1,
+        max_train: Count | None = None,
     ) -> None:
         self.name, self.num_classes, self.white = name, num_classes, white
         self.permute_seed, self.pool = permute_seed, pool
-        if white < 1:
-            raise InputError(f"PixelData: white is {white}, expected at least 1")
-        if max_train is not None and max_train < 1:
-            raise InputError(f"PixelData: max_train is {max_train}, expected at least 1")
+        options = {
+            "num_classes": num_classes,
+            "white": white,
+            "permute_seed": permute_seed,
+            "pool": pool,
+            "max_train": max_train,
+        }
+        check_options("PixelData", PixelData, options)
         if "train" not in images or not len(images["train"][0]):
             found = ", ".join(f"{split} {len(some)}" for split, (some, _) in images.items()) or "no split"
             raise InputError(f"PixelData: {name}: found {found}, expected images of a split train")
         self.image_shape: tuple[int, ...] = images["train"][0].shape[1:]
         for split, (some, labels) in images.items():
             self._check(split, some, labels)
-        if pool < 1 or any(size % pool for size in self.image_shape):
+        if any(size % pool for size in self.image_shape):
             sizes = " x ".join(map(str, self.image_shape))
             raise InputError(f"PixelData: pool is {pool}, expected a common divisor of the sizes {sizes}")
         T = int(np.prod(self.image_shape)) // pool**2
@@ -182,7 +187,7 @@ class PixelData(SplitData[PixelSplit]):
         }
         train = self.splits["train"]
         if max_train is not None:
-            kept = np.sort(np.random.default_rng(0).permutation(len(train))[:max_train])
+            kept = drawn(len(train), max_train)
             self.splits["train"] = PixelSplit(train.pixels[kept], train.labels[kept])
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -58,6 +58,16 @@ class SplitData(Generic[Split]):
         return len(found)
 
 
+def drawn(count: int, most: int) -> np.ndarray:
+    """Which of ``count`` examples to use: ``most`` of them, drawn with seed 0; (count,) bool.
+
+    These are all if there are fewer.
+    """
+    kept = np.zeros(count, bool)
+    kept[np.random.default_rng(0).permutation(count)[:most]] = True
+    return kept
+
+
 def batches(order: np.ndarray, batch_size: int) -> list[np.ndarray]:
     """The examples ``order`` (N,), a batch at a time; the last batch may be smaller.
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.data.blocks import Features
+from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.vocabulary import END, NULL, START, Vocabulary, tokenize
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_option
 from rnnlab.reading import mismatch
-
-Features = Any  # an ndarray, or an object with shape, dtype, len() and indexing by an array of integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +109,17 @@ class CaptionSplit:
         if self.global_features is None:
             return self.features[images]
         return self.features[images], self.global_features[images]
+
+    def epoch_order(self, image_idxs: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+        """The examples, each of which reads the image ``image_idxs`` (N,), in the order of an epoch.
+
+        Without ``rng`` it is the original order. See :meth:`LazyFeatures.epoch_order` for lazy features.
+        """
+        if rng is None:
+            return np.arange(len(image_idxs))
+        if isinstance(self.features, LazyFeatures):
+            return self.features.epoch_order(image_idxs, rng)
+        return rng.permutation(len(image_idxs))
 
     def sample(self, count: int, rng: np.random.Generator) -> CaptionSplit:
         """The split with ``count`` of its captions (all if there are fewer), drawn without replacement.

@@ -68,7 +68,6 @@ def captions_picture(
     captions: Sequence[Sequence[Hypothesis]],
     data: CaptionData | CaptionInputs,
     *,
-    columns: int = 4,
     images: Iterable[np.ndarray] | None = None,
     download: bool = False,
 ) -> None:
@@ -79,7 +78,7 @@ def captions_picture(
     if images is None:
         images = (named_image(name, data.image_dir, download=download) for name in names)
     drawn = [_shrunk(image) for image in images]
-    figure = plots.caption_grid(drawn, written(captions, data), columns=columns)
+    figure = plots.caption_grid(drawn, written(captions, data))
     plots.save(figure, path)
 
 

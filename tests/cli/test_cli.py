@@ -125,6 +125,7 @@ def test_what_the_user_can_mend_is_one_line(error, run, monkeypatch, capsys):
         (["train", "shapes", "--epochs", "0"], "train"),
         (["data", "prepare", "--surplus"], "data prepare"),
         (["course", "grade", "folder", "--surplus"], "course grade"),
+        (["course", "grade", "folder", "--jobs", "0"], "course grade"),
         (["recipes", "keys"], "recipes keys"),
     ],
 )

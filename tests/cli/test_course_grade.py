@@ -168,7 +168,6 @@ def test_refused(course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     for arguments, message in (
         ([str(tmp_path)], "has no ASSIGNMENT/NOTEBOOK.ipynb"),
         ([str(tmp_path), "--source", str(course / "source")], "has no STUDENT/ASSIGNMENT folder"),
-        ([submitted, "--jobs", "0"], "--jobs is 0"),
         ([submitted, "--seconds", "0"], "--seconds is 0.0, expected at least 0.1"),
         ([submitted, "--megabytes", "200"], "--megabytes is 200, expected at least 300"),
         (

@@ -170,12 +170,13 @@ def test_described_for_people():
     [
         ({}, {}, "found no split, expected pairs of a split train"),
         ({"train": [], "val": [([], [])]}, {}, "found train 0, val 1, expected"),
-        (PAIRS, {"long_pairs": "keep"}, "long_pairs is 'keep', expected one of drop, cut"),
+        (PAIRS, {"long_pairs": "keep"}, "long_pairs is 'keep', expected one of 'drop', 'cut'"),
         (PAIRS, {"long_pairs": "cut"}, "long_pairs is 'cut', which needs max_length"),
-        (PAIRS, {"max_length": 0}, "max_length is 0, expected at least 1"),
-        (PAIRS, {"max_train": -3}, "max_train is -3, expected at least 1"),
-        (PAIRS, {"max_size": 0}, "max_size is 0, expected at least 1"),
-        (PAIRS, {"min_count": 0}, "min_count is 0, expected at least 1"),
+        (PAIRS, {"max_length": 0}, "max_length is 0, expected an integer of at least 1"),
+        (PAIRS, {"max_train": -3}, "max_train is -3, expected an integer of at least 1"),
+        (PAIRS, {"max_size": 0}, "max_size is 0, expected an integer of at least 1"),
+        (PAIRS, {"min_count": 0}, "min_count is 0, expected an integer of at least 1"),
+        (PAIRS, {"max_size": 1.5}, "ParallelData: max_size is 1.5, expected an integer of at least 1"),
         ({"train": [(["a", "b"], [])]}, {"max_length": 1}, "all 1 training pairs of pairs are longer"),
     ],
 )

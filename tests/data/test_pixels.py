@@ -72,7 +72,7 @@ def test_new_images_are_pooled_and_permuted_like_the_data(rng):
     assert "pool" not in PixelData(images).preprocessing()  # as checkpoints had it before there was a pool
 
 
-@pytest.mark.parametrize("pool", [0, 3, 4])
+@pytest.mark.parametrize("pool", [3, 4])
 def test_pool_must_divide_the_sizes(images, pool):
     images = {"train": (np.zeros((2, 4, 6), np.uint8), np.zeros(2, int))}
     with pytest.raises(ValueError, match=rf"PixelData: pool is {pool}, expected a common divisor .* 4 x 6"):
@@ -133,9 +133,12 @@ def test_what_is_in_it_is_described(images):
             "found 10 at row 1, expected classes",
         ),
         ({"val": (np.zeros((2, 3, 4), np.uint8), np.array([-1, 3]))}, {}, "found -1 at row 0"),
-        ({}, {"white": 0}, "white is 0, expected at least 1"),
+        ({}, {"white": 0}, "white is 0, expected an integer of at least 1"),
         ({}, {"white": 16}, "found the byte 2.., expected at most 16"),
-        ({}, {"max_train": 0}, "max_train is 0, expected at least 1"),
+        ({}, {"max_train": 0}, "max_train is 0, expected an integer of at least 1"),
+        ({}, {"pool": 0}, "pool is 0, expected an integer of at least 1"),
+        ({}, {"permute_seed": -1}, "PixelData: permute_seed is -1, expected an integer of at least 0"),
+        ({}, {"num_classes": True}, "num_classes is True, expected an integer of at least 1"),
     ],
 )
 def test_bad_images_and_options(images, change, options, message):

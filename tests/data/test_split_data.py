@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rnnlab.data.split_data import SplitData, batches
+from rnnlab.data.split_data import SplitData, batches, drawn
 
 
 def test_a_split_by_its_name():
@@ -10,6 +10,12 @@ def test_a_split_by_its_name():
     assert data.split("val") == "b"
     with pytest.raises(KeyError, match="toys has the splits train, val, not 'dev'"):
         data.split("dev")
+
+
+def test_some_examples_are_drawn_with_seed_0():
+    assert np.flatnonzero(drawn(23, 7)).tolist() == sorted(np.random.default_rng(0).permutation(23)[:7])
+    assert drawn(3, 5).tolist() == [True] * 3
+    assert drawn(0, 5).shape == (0,)
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,10 @@ import numpy as np
 
 from rnnlab.data.photographs.preprocessing import Preprocessing
 from rnnlab.data.projection import Projection, projection_in
-from rnnlab.errors import InputError
 from rnnlab.hdf5_objects import open_hdf5, read_attribute
+from rnnlab.options import as_plain, check_options
 from rnnlab.reading import PathLike, mismatch
 
-DTYPES = ("float16", "float32")
 _ATTRIBUTE, _PATH = "encoder", "encoder_path"
 
 
@@ -58,17 +57,14 @@ class ImageEncoding:
     projection: Projection | None = None
 
     def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise InputError(f"dtype is {self.dtype!r}, expected {' or '.join(DTYPES)}")
-        for name, kind in (("sha256", str), ("layer", str), ("grid", bool)):
-            if not isinstance(getattr(self, name), kind):
-                raise InputError(f"{name} is {getattr(self, name)!r}, expected a {kind.__name__}")
+        checked = ("sha256", "layer", "grid", "dtype")
+        check_options("ImageEncoding", ImageEncoding, {name: getattr(self, name) for name in checked})
 
     def settings(self) -> dict[str, Any]:
         """All fields but ``path`` and ``projection``, as JSON values."""
         fields = asdict(self)
         del fields["path"], fields["projection"]
-        return json.loads(json.dumps(fields))
+        return as_plain(fields)
 
     @classmethod
     def from_settings(

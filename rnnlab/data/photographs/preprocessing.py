@@ -6,17 +6,19 @@ value = (pixel - mean) * scale         pixel from 0 to 255, mean and scale of ea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from PIL import Image
 
 from rnnlab.errors import InputError
 from rnnlab.limits import INPUT_SIZE
+from rnnlab.options import Count, Range, check_options
 
-CROPS = ("centre", "none")
-COLOURS = ("rgb", "bgr")
-LAYOUTS = ("nchw", "nhwc")
+Size: TypeAlias = Annotated[int, Range(f"[1, {INPUT_SIZE}]")]
+Crop: TypeAlias = Literal["centre", "none"]
+Colours: TypeAlias = Literal["rgb", "bgr"]
+Layout: TypeAlias = Literal["nchw", "nhwc"]
 
 # The mean and the scale of each channel, for pixels from 0 to 255.
 PIXEL_SCALES: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -46,24 +48,17 @@ class Preprocessing:
         The order of the axes of a batch.
     """
 
-    size: int = 224
-    resize: int | None = None
-    crop: Literal["centre", "none"] = "centre"
+    size: Size = 224
+    resize: Count | None = None
+    crop: Crop = "centre"
     mean: tuple[float, ...] = PIXEL_SCALES["imagenet"][0]
     scale: tuple[float, ...] = PIXEL_SCALES["imagenet"][1]
-    colours: Literal["rgb", "bgr"] = "rgb"
-    layout: Literal["nchw", "nhwc"] = "nchw"
+    colours: Colours = "rgb"
+    layout: Layout = "nchw"
 
     def __post_init__(self) -> None:
-        for name, choices in (("crop", CROPS), ("colours", COLOURS), ("layout", LAYOUTS)):
-            if getattr(self, name) not in choices:
-                raise InputError(f"{name} is {getattr(self, name)!r}, expected {' or '.join(choices)}")
-        for name in ("size", "resize"):
-            value = getattr(self, name)
-            if not (isinstance(value, int) or (value is None and name == "resize")):
-                raise InputError(f"{name} is {value!r}, expected an integer")
-        if not 1 <= self.size <= INPUT_SIZE:
-            raise InputError(f"size is {self.size}, expected 1 to {INPUT_SIZE:,}")
+        checked = ("size", "resize", "crop", "colours", "layout")
+        check_options("Preprocessing", Preprocessing, {name: getattr(self, name) for name in checked})
         if self.resize is not None and self.crop == "none":
             raise InputError(
                 f"resize is {self.resize} and crop is none: without a crop the photograph has the size of "
