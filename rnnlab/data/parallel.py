@@ -41,20 +41,23 @@ class ParallelSplit:
         As they were read, including words that the vocabulary lacks.
     source_rows, target_rows : TokenRows
         Their tokens: the words and <END>, in the target after <START>.
+    further : tuple of Sentences
+        Further references of all sources, for scores of translations.
     """
 
     source: Sentences
     target: Sentences
     source_rows: TokenRows
     target_rows: TokenRows
+    further: tuple[Sentences, ...] = ()
 
     def __repr__(self) -> str:
         return f"ParallelSplit({len(self):,} pairs)"
 
     @property
     def references(self) -> list[list[list[str]]]:
-        """The reference translations: one of each source."""
-        return [[words] for words in self.target]
+        """The reference translations of each source: the target, and the further ones."""
+        return [list(each) for each in zip(self.target, *self.further, strict=True)]
 
     def __len__(self) -> int:
         return len(self.source)
@@ -84,6 +87,9 @@ class ParallelData(SplitData[ParallelSplit]):
     subwords : (Subwords, Subwords), optional
         The models that split source and target into pieces of words, with tokenizer "sentencepiece". They are
         saved, too.
+    references : mapping of str to sequence of iterables of words, optional
+        For some splits, further references: each iterable has a sentence for each source. BLEU compares
+        translations with all of them; the target alone is trained on and has a perplexity.
 
     Attributes
     ----------
@@ -96,7 +102,8 @@ class ParallelData(SplitData[ParallelSplit]):
     Raises
     ------
     ValueError
-        If an option is out of range, or there is no training pair.
+        If an option is out of range, there is no training pair, or further references are not of a split, or
+        not as many as its sources.
     """
 
     in_memory = True  # a batch is a copy of rows
@@ -113,6 +120,7 @@ class ParallelData(SplitData[ParallelSplit]):
         max_train: Count | None = None,
         tokenizer: str = "text",
         subwords: tuple[Subwords, Subwords] | None = None,
+        references: Mapping[str, Sequence[Iterable[Words]]] | None = None,
     ) -> None:
         self.name, self.tokenizer, self.subwords = name, tokenizer, subwords
         options = {
@@ -146,12 +154,14 @@ class ParallelData(SplitData[ParallelSplit]):
                 (self.source_vocabulary, self.vocabulary), sentences["train"], strict=True
             )
         )
+        further = self._further(references or {}, sentences)
         self.splits = {
             split: ParallelSplit(
                 source,
                 target,
                 TokenRows(source, source_tokens, starts=False),
                 TokenRows(target, target_tokens, starts=True),
+                further.get(split, ()),
             )
             for split, (source, target) in sentences.items()
         }
@@ -223,7 +233,7 @@ class ParallelData(SplitData[ParallelSplit]):
             for side, rows in (("source", split.source_rows), ("target", split.target_rows))
         }
         words = {
-            f"{name} references": word_hash(chain.from_iterable(split.target))
+            f"{name} references": word_hash(chain.from_iterable(chain(split.target, *split.further)))
             for name, split in self.splits.items()
             if name != "train"
         }
@@ -243,6 +253,9 @@ class ParallelData(SplitData[ParallelSplit]):
             counts = [_counts(split.source_rows, 1), _counts(split.target_rows, 2)]
             words, longest, unknown = (" | ".join(column) for column in zip(*counts, strict=True))
             lines.append(f"{name:<18}{len(split):>9,}{words:>16}{longest:>14}{unknown:>16}")
+        for name, split in self.splits.items():
+            if split.further:
+                lines.append(f"{name}: {1 + len(split.further)} references of each source")
         for name, split in self.splits.items():
             for pair in zip(split.source[:1], split.target[:1], strict=True):
                 lines.append(f"{name}: {' | '.join(map(_begin, pair))}")
@@ -293,6 +306,31 @@ class ParallelData(SplitData[ParallelSplit]):
             self.num_long += 1
             if self.long_pairs == "cut":
                 yield source[:most], target[:most]
+
+    def _further(
+        self,
+        references: Mapping[str, Sequence[Iterable[Words]]],
+        sentences: Mapping[str, tuple[Sentences, Sentences]],
+    ) -> dict[str, tuple[Sentences, ...]]:
+        """The further references of each split that has some."""
+        numbers, written = WordNumbers(), dict[str, list[SentenceWriter]]()
+        for split, several in references.items():
+            if split not in sentences or split == "train":
+                others = ", ".join(name for name in sentences if name != "train") or "none"
+                raise InputError(
+                    f"ParallelData: references are of the split {split!r}, expected one of {others}"
+                )
+            written[split] = [SentenceWriter(numbers) for _ in several]
+            for writer, some in zip(written[split], several, strict=True):
+                for words in some:
+                    writer.add(words)
+                if len(writer) != len(sentences[split][0]):
+                    raise InputError(
+                        f"ParallelData: references of {split} are {len(writer):,} sentences, expected "
+                        f"{len(sentences[split][0]):,}, one for each source"
+                    )
+        words = list(numbers)
+        return {split: tuple(each.sentences(words) for each in some) for split, some in written.items()}
 
     def _vocabulary(self, side: int, train: Sentences, min_count: int, max_size: int | None) -> Vocabulary:
         """The words of the training split, and every piece of the subwords, rare or not."""

@@ -1,7 +1,7 @@
 """Parallel text from files, gzipped or not: two files of sentences, or a table of code and comments.
 
 open_parallel    a folder of SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz, as Multi30k's:
-                 train.en.gz, train.de.gz, val.en.gz, ... (Elliott et al. 2016)
+                 train.en.gz, train.de.gz, val.en.gz, ... (Elliott et al. 2016), with further references
 open_habeas      a folder of train, dev and test.tsv.gz, ``code<TAB>comment`` a line, as the
                  HabeasCorpus: (Movshovitz-Attias and Cohen 2013)
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from rnnlab.data.parallel import Pair, ParallelData
 from rnnlab.data.sentences import Words
 from rnnlab.data.subwords import SUBWORDS, Subwords, join_pieces
 from rnnlab.data.vocabulary import combining_marks, has_marks
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.reading import PathLike, mismatch, text_lines
 
 Tokenize = Callable[[str], list[str]]
@@ -105,6 +105,7 @@ def open_parallel(
     *,
     tokenizer: str = "text",
     vocabulary_size: int | None = None,
+    references: Sequence[str] = (),
     **options: Any,
 ) -> ParallelData:
     """The pairs of a folder of files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz.
@@ -121,13 +122,17 @@ def open_parallel(
         each language, fitted to its training sentences.
     vocabulary_size : int, optional
         With "sentencepiece", the number of pieces of each language.
+    references : sequence of str
+        The endings of files with further references, such as ["de1", "de2"]. A split other than train has
+        either all of these files or none.
     **options
         Options of :class:`ParallelData`.
 
     Raises
     ------
     FileNotFoundError
-        If there is no folder, if a language has no train, or if only one language has a val.
+        If there is no folder, if a language has no train, if only one language has a val, or if a split has
+        only some of the references, or no split has any.
     ImportError
         If the extra ``subword`` is needed and not installed.
     ValueError
@@ -155,8 +160,31 @@ def open_parallel(
     else:
         subwords, tokenizers = None, [TOKENIZERS[tokenizer]] * 2
     pairs = {split: _pairs(files[source][split], files[target][split], *tokenizers) for split in splits}
+    further = {
+        split: [map(tokenizers[1], _lines(path)) for path in paths]
+        for split, paths in _references(folder, references, splits).items()
+    }
     name = f"{folder.resolve().name} {source}-{target}"
-    return _whole(ParallelData(pairs, name=name, tokenizer=tokenizer, subwords=subwords, **options))
+    own: dict[str, Any] = {"tokenizer": tokenizer, "subwords": subwords, "references": further}
+    return _whole(ParallelData(pairs, name=name, **own, **options))
+
+
+def _references(folder: Path, endings: Sequence[str], splits: Sequence[str]) -> dict[str, list[Path]]:
+    """The files of further references of each split that has them."""
+    if isinstance(endings, str):
+        raise InputTypeError(f"references is {endings!r}, expected a list of endings of files")
+    files, found = {ending: _files_by_split(folder, ending) for ending in endings}, {}
+    for split in splits:
+        missing = [ending for ending in endings if split not in files[ending]]
+        if split != "train" and not missing:
+            found[split] = [files[ending][split] for ending in endings]
+        elif split != "train" and len(missing) < len(endings):
+            raise FileNotFoundError(
+                f"{folder}: found no {split}.{missing[0]}, expected all of {list(endings)}"
+            )
+    if endings and not any(found.values()):
+        raise FileNotFoundError(f"{folder}: found no references, expected files SPLIT.{endings[0]}")
+    return found if endings else {}
 
 
 def check_tokenizer(

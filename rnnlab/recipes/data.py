@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from rnnlab.data.parallel_text import check_tokenizer
@@ -202,6 +202,8 @@ class ParallelTable:
         pieces of words, found in the training sentences, which needs the extra "subword".
     vocabulary_size
         With tokenizer "sentencepiece", the number of pieces of each language.
+    references
+        Extensions of files with further references, such as ["de1", "de2"], for BLEU.
     min_count
         Least occurrences in the training pairs of a word in a vocabulary.
     max_size
@@ -221,6 +223,7 @@ class ParallelTable:
     target: str = "de"
     tokenizer: Literal["text", "spaces", "sentencepiece"] = "text"
     vocabulary_size: Count | None = None
+    references: list[str] = field(default_factory=list)
     min_count: Count = 1
     max_size: Count | None = None
     max_length: Count | None = None

@@ -208,7 +208,7 @@ class TranslationTask(Task):
         TRANSLATION_SCORERS.require()
         pairs = data.split("val")
         count = limited(recipe.evaluation.max_sentences, len(pairs))
-        sources, references = pairs.source[:count], [[words] for words in pairs.target[:count]]
+        sources, references = pairs.source[:count], pairs.references[:count]
         options = recipe.decoding.changed(method="greedy")
 
         def scores(model: Seq2Seq) -> dict[str, float]:
@@ -257,7 +257,7 @@ class TranslationTask(Task):
             TRANSLATION_SCORERS.require()
         pairs, training = data.split(split), recipe.training
         count = limited(evaluation.max_sentences, len(pairs))
-        sources, references = pairs.source[:count], [[words] for words in pairs.target[:count]]
+        sources, references = pairs.source[:count], pairs.references[:count]
         translations, bleu, saved = None, None, None
         if "BLEU" in evaluation.metrics:
             found = translations = translate(
@@ -289,7 +289,7 @@ def _bleu(
 
 
 def _same_pairs(one: ParallelSplit, other: ParallelSplit) -> bool:
-    return (one.source, one.target) == (other.source, other.target)
+    return (one.source, one.target, one.further) == (other.source, other.target, other.further)
 
 
 def translate(

@@ -29,6 +29,31 @@ def test_vocabularies_are_those_of_the_training_split():
     assert ParallelData(PAIRS, max_size=1).vocabulary.idx_to_word[4:] == ["x"]
 
 
+def test_further_references():
+    further = {"val": [iter([["z"], ["q", "z"]]), [["x", "x"], []]]}
+    data, alone = ParallelData(PAIRS, references=further), ParallelData(PAIRS)
+    assert data.split("val").references == [[["z", "y"], ["z"], ["x", "x"]], [[], ["q", "z"], []]]
+    assert data.split("train").references == [[["x"]], [["x", "y", "x"]], [["y", "x"]]]
+    assert data.vocabulary.idx_to_word == alone.vocabulary.idx_to_word
+    changed = {key for key, value in data.fingerprint().items() if value != alone.fingerprint()[key]}
+    assert changed == {"val references"}
+    assert "val: 3 references of each source" in data.describe()
+
+
+@pytest.mark.parametrize(
+    ("references", "message"),
+    [
+        ({"test": []}, "references are of the split 'test', expected one of val"),
+        ({"train": [[]]}, "references are of the split 'train', expected one of val"),
+        ({"val": [[["a"]]]}, "references of val are 1 sentences, expected 2, one for each source"),
+        ({"val": [[["a"], "b"]]}, "words is the string 'b', expected a list of words"),
+    ],
+)
+def test_further_references_are_checked(references, message):
+    with pytest.raises(ValueError, match=message):
+        ParallelData(PAIRS, references=references)
+
+
 def test_a_batch_is_padded_to_its_longest_sentences():
     data = ParallelData(PAIRS)
     source, target = data.batch("train", np.array([0, 1]))

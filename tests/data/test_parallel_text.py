@@ -67,6 +67,24 @@ def test_a_damaged_gzip_file_is_named(tmp_path):
         read_parallel(tmp_path / "no.en", target)
 
 
+def test_further_references(tmp_path):
+    for split in ("train", "val", "test"):
+        for ending in ("en", "de"):
+            write(tmp_path / f"{split}.{ending}", "A.\nB.\n")
+    write(tmp_path / "test.de1", "Ein A.\nEin B.\n")
+    write(tmp_path / "test.de2.gz", "Das A\nDas B\n")
+    data = open_parallel(tmp_path, references=["de1", "de2"])
+    assert data.split("test").references[1] == [["b", "."], ["ein", "b", "."], ["das", "b"]]
+    assert data.split("val").references[1] == [["b", "."]]
+    write(tmp_path / "val.de1", "A\nB\n")
+    with pytest.raises(FileNotFoundError, match=r"found no val\.de2, expected all of \['de1', 'de2'\]"):
+        open_parallel(tmp_path, references=["de1", "de2"])
+    with pytest.raises(FileNotFoundError, match=r"found no references, expected files SPLIT\.de9"):
+        open_parallel(tmp_path, references=["de9"])
+    with pytest.raises(TypeError, match="references is 'de1', expected a list of endings of files"):
+        open_parallel(tmp_path, references="de1")
+
+
 def test_a_folder_of_splits(tmp_path):
     for split in ("train", "val", "test_2016_flickr"):
         write(tmp_path / f"{split}.en.gz", f"A {split} .\n")
@@ -76,6 +94,7 @@ def test_a_folder_of_splits(tmp_path):
     data = open_parallel(tmp_path)
     assert list(data.splits) == ["train", "val", "test_2016_flickr"]
     assert data.split("test_2016_flickr").target == [["ein", "test_2016_flickr", "."]]
+    assert data.split("val").further == ()
     data = open_parallel(tmp_path, "fr", "en", tokenizer="spaces", min_count=1)
     assert data.split("train").source == [["Un", "train", "."]]
     assert data.preprocessing()["tokenizer"] == "spaces"

@@ -24,7 +24,11 @@ def test_every_kind_has_a_table():
 
 @pytest.mark.parametrize("table", TABLES, ids=kind_of)
 def test_the_kind_chooses_table_and_recipe(table):
-    required = [field.name for field in dataclasses.fields(table) if field.default is dataclasses.MISSING]
+    required = [
+        field.name
+        for field in dataclasses.fields(table)
+        if field.default is field.default_factory is dataclasses.MISSING
+    ]
     keys = {name: "$SOMEWHERE/data" for name in required} | {"kind": kind_of(table)}
     recipe = recipe_from_dict({"data": keys})
     assert type(recipe) is RECIPES[kind_of(table)]
