@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.files import WriteError
 from rnnlab.ops import ops_for, tell_compiled
 from rnnlab.ops.precision import products_in
 from rnnlab.options import (
@@ -638,8 +637,8 @@ class Solver:
         try:
             self._read_results()
             self._storage.save()
-        except (NonFiniteError, WriteError) as other:
-            error.add_note(f"No checkpoint was written: {other}")
+        except Exception as other:
+            error.add_note(f"No checkpoint was written: {str(other) or repr(other)}")
 
     def _keep_in(self, run: RunDirectory) -> None:
         """Write checkpoints, history and loss curve to a directory from now on."""

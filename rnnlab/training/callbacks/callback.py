@@ -133,18 +133,23 @@ EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 
 
 def notify(callbacks: Sequence[Callback], event: str, *arguments: Any) -> BaseException | None:
-    """Call a method of all callbacks, and return the first exception.
+    """Call a method of all callbacks, and return the first exception, with those of the others as notes.
 
     After an exception in one, the others are still called: each sees an event once, because the run
-    resumes after it. A second Ctrl-C or another stop signal ends the calls.
+    resumes after it. A second Ctrl-C or another stop signal ends the calls and is returned instead.
     """
     first: BaseException | None = None
     for callback in callbacks:
         try:
             getattr(callback, event)(*arguments)
         except Exception as error:
-            first = error if first is None else first
+            if first is None:
+                first = error
+            else:
+                first.add_note(f"{_name(callback)}.{event} failed as well: {error!r}")
         except BaseException as error:
+            if first is not None:
+                error.add_note(f"{event} of another callback failed before: {first!r}")
             return error
     return first
 

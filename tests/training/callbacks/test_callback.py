@@ -240,6 +240,48 @@ def test_a_callback_that_makes_a_parameter_infinite_writes_no_checkpoint(model, 
     assert not (tmp_path / "last.h5").exists()
 
 
+def test_an_error_in_the_checkpoint_after_an_exception_is_a_note(model, data, tmp_path):
+    recorder = Recorder(step=fails)
+    recorder.state = lambda: {"array": np.zeros(2)}
+    solver = Solver(model, data, callbacks=[recorder], run_dir=tmp_path, **OPTIONS)
+    with pytest.raises(LookupError, match="in the callback") as raised:
+        solver.train()
+    assert "No checkpoint was written: " in raised.value.__notes__[0]
+    assert "cannot be represented in JSON" in raised.value.__notes__[0]
+
+
+def test_an_error_without_a_text_is_named_in_the_note(model, data, tmp_path, monkeypatch):
+    def full():
+        raise MemoryError
+
+    solver = Solver(model, data, callbacks=[Recorder(step=fails)], run_dir=tmp_path, **OPTIONS)
+    monkeypatch.setattr(solver._storage, "save", full)
+    with pytest.raises(LookupError) as raised:
+        solver.train()
+    assert raised.value.__notes__ == ["No checkpoint was written: MemoryError()"]
+
+
+def interrupts(solver):
+    raise KeyboardInterrupt
+
+
+def test_exceptions_in_several_callbacks(model, data):
+    def fails_too(solver):
+        raise ValueError("in another callback")
+
+    callbacks = [Recorder(step=fails), Recorder(step=fails_too)]
+    with pytest.raises(LookupError, match="in the callback") as raised:
+        Solver(model, data, callbacks=callbacks, **OPTIONS).train()
+    note = "Recorder.on_step failed as well: ValueError('in another callback')"
+    assert [each.endswith(note) for each in raised.value.__notes__] == [True]
+    callbacks = [Recorder(step=fails), Recorder(step=interrupts)]
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        Solver(model, data, callbacks=callbacks, **OPTIONS).train()
+    assert interrupted.value.__notes__ == [
+        "on_step of another callback failed before: LookupError('in the callback')"
+    ]
+
+
 def test_the_end_after_another_error(make_model, data):
     class Breaks(make_model):
         count = itertools.count(1)
