@@ -101,10 +101,10 @@ class Callback(Protocol):
         return
 
     def on_epoch(self, solver: Training) -> None:
-        """Called after the validation of an epoch, before its checkpoint.
+        """Called after the validation of an epoch, before its checkpoints, last.h5 and best.h5.
 
         ``solver.history[-1]`` is the epoch's row. A number that is added to it becomes a column of
-        history.csv.
+        history.csv and of the history in the checkpoints. They also hold parameters that are changed here.
         """
         return
 

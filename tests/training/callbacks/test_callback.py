@@ -282,6 +282,36 @@ def test_exceptions_in_several_callbacks(model, data):
     ]
 
 
+def test_columns_and_parameters_of_a_callback_are_in_both_checkpoints(model, data, tmp_path):
+    class Marks(Callback):
+        def on_epoch(self, solver):
+            solver.history[-1]["mark"] = solver.epoch
+            solver.model.params["b"][...] = 0.5
+
+    Solver(model, data, callbacks=[Marks()], run_dir=tmp_path, **OPTIONS).train()
+    for name in ("best.h5", "last.h5"):
+        checkpoint = load_checkpoint(tmp_path / name)
+        assert [row["mark"] for row in checkpoint.history] == [1, 2]
+        np.testing.assert_array_equal(checkpoint.parameters["b"], 0.5)
+
+
+@pytest.mark.parametrize("in_directory", [True, False])
+def test_the_best_epoch_is_saved_after_an_exception(model, data, tmp_path, in_directory):
+    recorder = Recorder(epoch=after(3, fails))
+    run_dir = tmp_path if in_directory else None
+    values = iter([1.0, 2.0])
+    options = OPTIONS | {"evaluate": lambda model: {"worse": next(values)}, "monitor": "worse"}
+    solver = Solver(model, data, callbacks=[recorder], run_dir=run_dir, monitor_mode="min", **options)
+    with pytest.raises(LookupError):
+        solver.train()
+    best = model.params.flat.copy()
+    if in_directory:
+        np.testing.assert_array_equal(load_checkpoint(tmp_path / "best.h5").parameters.flat, best)
+    solver.train()
+    assert solver.epoch == 2
+    np.testing.assert_array_equal(model.params.flat, best)
+
+
 def test_the_end_after_another_error(make_model, data):
     class Breaks(make_model):
         count = itertools.count(1)
