@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -164,8 +164,8 @@ def saved_states(callbacks: Sequence[Callback]) -> list[tuple[str, dict[str, Any
     """
     found = []
     for callback in callbacks:
-        state = getattr(callback, "state", None)  # a class need not inherit from Callback
-        if callable(state) and (saved := state()) is not None:
+        state = _state_method(callback)
+        if state is not None and (saved := state()) is not None:
             found.append((_name(callback), as_json(saved, f"{_name(callback)}.state()")))
     return found
 
@@ -179,6 +179,12 @@ def load_states(callbacks: Sequence[Callback], states: Sequence[tuple[str, dict[
             callback.load_state(left.pop(names.index(name))[1])
 
 
+def _state_method(callback: Callback) -> Callable[[], dict[str, Any] | None] | None:
+    """The method ``state``; None if the callback, whose class need not inherit from Callback, has none."""
+    state = getattr(callback, "state", None)
+    return state if callable(state) else None
+
+
 def _name(callback: Callback) -> str:
     return f"{type(callback).__module__}:{type(callback).__qualname__}"
 
@@ -189,7 +195,8 @@ def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
     Raises
     ------
     TypeError
-        If it is not a sequence of callbacks, or one has a method for an event that does not exist.
+        If it is not a sequence of callbacks, or one has a method for an event that does not exist, or
+        ``state`` without ``load_state``.
     """
     if isinstance(callbacks, str) or not isinstance(callbacks, Sequence):
         raise InputTypeError(f"Solver: callbacks is {callbacks!r}, expected a list of callbacks")
@@ -199,6 +206,11 @@ def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
             raise InputTypeError(
                 f"Solver: callbacks has {callback!r}, expected an object of a class that inherits from "
                 "rnnlab.training.Callback"
+            )
+        if _state_method(callback) is not None and not callable(getattr(callback, "load_state", None)):
+            raise InputTypeError(
+                f"Solver: callbacks has a {type(callback).__name__} with state but without load_state, which "
+                "gets the state when the run resumes"
             )
         for event, _ in inspect.getmembers(type(callback), callable):
             if event.startswith("on_") and event not in EVENTS:
