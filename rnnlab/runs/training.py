@@ -218,7 +218,7 @@ def _train_stages(
         if stage.self_critical is not None:
             trained, objective = task_of(recipe).self_critical(data, stage.self_critical)
         common["objective"] = objective
-        common["callbacks"] = [*recipe.callbacks.callbacks(), *callbacks]
+        common["callbacks"] = [*callbacks, *recipe.callbacks.callbacks()]  # the logs come last
         if (directory / "last.h5").exists():
             solver = Solver.resume(directory, model, trained, **common, **changes)
             if stage.is_last and solver.finished and changes.keys() - {"num_epochs", "restore_best"}:
