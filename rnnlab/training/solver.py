@@ -649,7 +649,7 @@ class Solver:
         """Write checkpoints, history and loss curve to a directory from now on."""
         self.run_dir = run.path
         if self._communicator.rank:
-            self._storage = OnOtherRanks(self.model, self._state)
+            self._storage = OnOtherRanks(self.model, self._state, self.options)
             return
         self._storage = InDirectory(
             run,
