@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,9 @@ from rnnlab import runs
 from rnnlab.decoding.ensemble import Average, check_average
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.runs import Run
+from rnnlab.runs.loading import load_without_data
 from rnnlab.tasks import task_of
 from rnnlab.tasks.ensembles import Member
-from rnnlab.training import load_checkpoint
-from rnnlab.training.compatibility import check_data
-from rnnlab.training.run_directory import checkpoint_of
 
 
 def load_ensemble(
@@ -68,7 +66,7 @@ def load_ensemble(
     if len(paths) == 1:
         return runs.load_run(paths[0], with_data=with_data, device=device)
     _check_differ(paths)
-    opened = [runs.load_run(path, with_data=False, device=device) for path in paths]
+    opened, checks = zip(*(load_without_data(path, device) for path in paths), strict=True)
     first, task = opened[0], task_of(opened[0].recipe)
     for run in opened:
         if (other := task_of(run.recipe)) is not task:
@@ -80,7 +78,8 @@ def load_ensemble(
     task.check_ensemble(members)
     if with_data:
         members = [
-            member._replace(data=data) for member, data in zip(members, _open_data(opened), strict=True)
+            member._replace(data=data)
+            for member, data in zip(members, _open_data(opened, checks), strict=True)
         ]
     combined = task.combined(members, average)
     return dataclasses.replace(
@@ -97,17 +96,16 @@ def _check_differ(paths: Sequence[Path]) -> None:
             raise InputError(f"{path} and {other} are the same run, expected each run once")
 
 
-def _open_data(members: Sequence[Run]) -> list[Any]:
-    """The data of each run; runs with equal tables [data] share them."""
+def _open_data(members: Sequence[Run], checks: Sequence[Callable[[Any], None]]) -> list[Any]:
+    """The data of each run, after its check; runs with equal tables [data] share them."""
     opened: list[tuple[Any, Any]] = []
     found = []
-    for run in members:
+    for run, check in zip(members, checks, strict=True):
         table = run.recipe.data
         data = next((data for other, data in opened if other == table), None)
         if data is None:
             data = runs.open_data_of_run(run.recipe)
             opened.append((table, data))
-        file = checkpoint_of(run.directory)
-        check_data(file, load_checkpoint(file), data)
+        check(data)
         found.append(data)
     return found

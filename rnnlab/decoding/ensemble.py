@@ -52,6 +52,8 @@ class Ensemble:
 
     Raises
     ------
+    TypeError
+        If a model lacks ``start``, ``advance``, ``start_token`` or ``end_token``.
     ValueError
         If there is no model, an option is invalid, or two models differ in ``start_token``, ``end_token``,
         ``word_to_idx`` or ``source_word_to_idx``.
@@ -69,6 +71,13 @@ class Ensemble:
         self.models = tuple(models)
         if not self.models:
             raise InputError("Ensemble: models is empty, expected at least one")
+        for k, model in enumerate(self.models):
+            for name in ("start", "advance", "start_token", "end_token"):
+                if getattr(model, name, None) is None:
+                    raise InputTypeError(
+                        f"Ensemble: models[{k}] is a {type(model).__name__} without {name}, expected a model "
+                        "that writes sentences"
+                    )
         check_average("Ensemble", average)
         if num_arrays is not None and (len(num_arrays) != len(self.models) or min(num_arrays) < 1):
             raise InputError(
@@ -86,8 +95,9 @@ class Ensemble:
                     )
         self.average, self._num_arrays = average, num_arrays
         self.start_token, self.end_token = self.models[0].start_token, self.models[0].end_token
-        self.null_token: Any = getattr(self.models[0], "null_token", None)
-        self.word_to_idx, self.source_word_to_idx = map(self._of_first, ("word_to_idx", "source_word_to_idx"))
+        self.null_token, self.word_to_idx, self.source_word_to_idx = map(
+            self._of_first, ("null_token", "word_to_idx", "source_word_to_idx")
+        )
         self._attending = [k for k, model in enumerate(self.models) if attends(model)]
         self.attention: Callable[[DecodingState], Array] | None = self._attention if self._attending else None
 
@@ -159,7 +169,7 @@ class Ensemble:
         """
         if self.null_token is None:
             raise InputError(
-                "Ensemble.nll: models[0] has no null_token, expected the token of the padding, which is not "
+                "Ensemble.nll: no model has a null_token, expected the token of the padding, which is not "
                 "predicted"
             )
         return sentences_nll(self, source, sentences, null_token=self.null_token)

@@ -107,7 +107,7 @@ class Model:
     """
 
     _options: dict[str, Any]
-    _check_shapes: Callable[[Shapes], None] = staticmethod(lambda shapes: None)
+    _check_shapes: Callable[[Shapes], None] | None = None
     params: Parameters
     last_terms: Mapping[str, Any] = MappingProxyType({})
 
@@ -188,7 +188,8 @@ class Model:
         config : mapping
         rng : numpy Generator or seed
         check_shapes : callable, optional
-            Called with the shapes of the parameters before they are allocated. It may raise an error.
+            Called with the shapes of the parameters before they are allocated. It may raise an error. The
+            parameters are then not initialised: the caller overwrites all of them.
         """
         model = cls.__new__(cls)
         if check_shapes is not None:
@@ -211,17 +212,19 @@ class Model:
         self, shapes: Shapes, rng: np.random.Generator | int, fan_ins: FanIns = MappingProxyType({})
     ) -> None:
         """Make :attr:`params`, with the dtype and the initialisation of the options."""
-        options = self._options
+        options, check = self._options, self._check_shapes
         shapes = distinct(type(self).__name__, shapes, self.extra_shapes())
-        self._check_shapes(shapes)
+        if check is not None:
+            check(shapes)
         self.params = Parameters(shapes, options["dtype"])
-        initialise(
-            self.params,
-            options["initialisation"],
-            scale=options["init_scale"],
-            rng=np.random.default_rng(rng),
-            fan_ins=fan_ins,
-        )
+        if check is None:
+            initialise(
+                self.params,
+                options["initialisation"],
+                scale=options["init_scale"],
+                rng=np.random.default_rng(rng),
+                fan_ins=fan_ins,
+            )
 
     def to(self, device: str) -> Self:
         """Move the parameters to a device, in place: "cpu", "gpu" (the first), or "gpu:N".

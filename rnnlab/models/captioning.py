@@ -25,9 +25,9 @@ from rnnlab.models.parts.captioning import (
     IMAGE_INPUTS,
     ImageInput,
     StateActivation,
-    build_decoder,
     build_encoder,
 )
+from rnnlab.models.parts.decoders import build_decoder
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.features import Features, checked_features, features_of, named_arrays
@@ -212,7 +212,7 @@ class CaptioningRNN(EncoderDecoder):
             memory_dim=input_dim,
             num_states=recurrence.cell.num_states,
         )
-        decoder = build_decoder(recurrence, reviewer_part, self._options)
+        decoder = build_decoder(recurrence, reviewer_part.memory_dim, self._options)
         super().__init__(
             word_to_idx,
             build_encoder(reviewer_part.num_states, decoder.num_states, self._options),

@@ -24,6 +24,7 @@ from rnnlab.models.base import (
 )
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.input_gradients import TranslationGradients
+from rnnlab.models.parts.decoders import build_decoder
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.initialisation import INIT_SCALE, set_forget_bias
@@ -32,8 +33,7 @@ from rnnlab.models.parts.padding import rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.reviewer import build_reviewer
-from rnnlab.models.parts.token_encoder import SourceBatch
-from rnnlab.models.parts.translation import build_decoder, build_encoder, memory_dim
+from rnnlab.models.parts.token_encoder import SourceBatch, build_token_encoder, memory_dim
 from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import (
     AttentionScore,
@@ -201,8 +201,8 @@ class Seq2Seq(EncoderDecoder):
             num_states=recurrence.cell.num_states,
         )
         num_states = reviewer_part.num_states
-        encoder = build_encoder(recurrence, len(source_word_to_idx), num_states, self._options)
-        decoder = build_decoder(recurrence, reviewer_part, self._options)
+        encoder = build_token_encoder(recurrence, len(source_word_to_idx), num_states, self._options)
+        decoder = build_decoder(recurrence, reviewer_part.memory_dim, self._options)
         super().__init__(
             word_to_idx,
             encoder,

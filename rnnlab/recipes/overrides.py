@@ -65,8 +65,11 @@ def check_reach(overrides: Sequence[str], stages: Any) -> None:
 
 
 def _inside(table: Any, step: str, key: str) -> Any:
-    """The table or list to which one step of an override's key leads; a new table if there is none."""
-    if isinstance(table, dict) and table.get(step) is None:  # None if a saved recipe leaves it out
+    """The table or list to which one step of an override's key leads; a new table if there is none.
+
+    There is none if the key is missing, None, or "none", as in the file of all keys.
+    """
+    if isinstance(table, dict) and table.get(step) in (None, "none"):
         table[step] = {}
     found = table[_index(table, step, key)]
     if not isinstance(found, dict | list):

@@ -221,6 +221,8 @@ class CallbacksTable:
     def callbacks(self) -> list[Callback]:
         """The callbacks of these keys. Each call creates new ones, because each stage of a run has its own.
 
+        Your own come first, so that the logs have the columns that they add to the history.
+
         Raises
         ------
         ImportError
@@ -228,7 +230,7 @@ class CallbacksTable:
         ValueError, TypeError
             If a callback of your own cannot be imported, or is no such class.
         """
-        made: list[Callback] = []
+        made: list[Callback] = [created("callbacks.own", name, _OWN.find(name)) for name in self.own]
         if self.json_lines:
             made.append(JSONLines(every=self.every))
         if self.tensorboard:
@@ -237,7 +239,7 @@ class CallbacksTable:
             made.append(WeightsAndBiases(self.wandb_project, every=self.every))
         if self.gradients:
             made.append(GradientStatistics(every=self.every))
-        return [*made, *(created("callbacks.own", name, _OWN.find(name)) for name in self.own)]
+        return made
 
 
 # The keys of [decoding] that only one method has. They are the names of its function's arguments. With other

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from signal import Signals
 from typing import Any
@@ -14,10 +15,11 @@ from typing import Any
 from rnnlab.data import CaptionData, ParallelData, PixelData
 from rnnlab.errors import InputError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.parameters import Parameters
 from rnnlab.recipes.data import ShapesTable
 from rnnlab.recipes.recipe import Recipe, recipe_from_dict
 from rnnlab.tasks import task_of, task_of_data
-from rnnlab.training import Checkpoint, load_model
+from rnnlab.training.checkpoint import Checkpoint, model_of
 from rnnlab.training.compatibility import check_data
 from rnnlab.training.previous import load_or_name_another
 from rnnlab.training.run_directory import checkpoint_of
@@ -82,6 +84,19 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
     CheckpointError
         If the vocabulary or the scaling of the data differs from that of the training data.
     """
+    run, check = load_without_data(directory, device)
+    if not with_data:
+        return run
+    data = open_data_of_run(run.recipe)
+    check(data)
+    return replace(run, data=data)
+
+
+def load_without_data(directory: str | os.PathLike[str], device: str) -> tuple[Run, Callable[[Any], None]]:
+    """A run as :func:`load_run` opens it, and a function that checks data against its checkpoint.
+
+    The function raises CheckpointError if the vocabulary or the scaling of the data differs.
+    """
     path = Path(directory)
     file = checkpoint_of(path)
     checkpoint = load_or_name_another(file)
@@ -91,12 +106,10 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
             f"{path} has no best.h5, the checkpoint of its best epoch {best}: {file} is read", file=sys.stderr
         )
     recipe = saved_recipe(file, checkpoint, to_train=False)
-    model = load_model(file).to(device)
-    data = None
-    if with_data:
-        data = open_data_of_run(recipe)
-        check_data(file, checkpoint, data)
-    return Run(path, recipe, data, model, inputs=task_of(recipe).inputs(recipe, checkpoint))
+    model = model_of(file, checkpoint).to(device)
+    run = Run(path, recipe, None, model, inputs=task_of(recipe).inputs(recipe, checkpoint))
+    kept = replace(checkpoint, parameters=Parameters({}), optimiser={}, average=None)  # large arrays are not
+    return run, partial(check_data, file, kept)
 
 
 def open_data_of_run(recipe: Recipe) -> Any:

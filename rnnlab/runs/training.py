@@ -15,10 +15,10 @@ from rnnlab.recipes.resuming import changes_within_a_run, check_changeable
 from rnnlab.recipes.stages import Stage, check_stages
 from rnnlab.runs.loading import Run, new_model, open_data, open_data_of_run, saved_recipe
 from rnnlab.tasks import task_of
-from rnnlab.training import Callback, Solver, load_checkpoint, warm_start
+from rnnlab.training import Callback, Solver, warm_start
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
 from rnnlab.training.monitor import constant_monitor
-from rnnlab.training.previous import load_or_name_another, or_previous
+from rnnlab.training.previous import load_or_name_another, load_or_previous
 from rnnlab.training.run_directory import check_last, checkpoint_of, holds_run, stage_directories
 from rnnlab.training.step_graphs import obstacle_of_place
 
@@ -152,7 +152,7 @@ def resume(
     checkpoint_of(under_way)  # if there is no run, it raises an error that describes the directory
     last = under_way / "last.h5"
     check_last(last)
-    checkpoint = or_previous(last, load_checkpoint)
+    checkpoint = load_or_previous(last)
     recipe = saved_recipe(last, checkpoint, overrides)
     if num_epochs is not None:
         recipe = with_epochs(recipe, num_epochs, overrides)
@@ -218,7 +218,7 @@ def _train_stages(
         if stage.self_critical is not None:
             trained, objective = task_of(recipe).self_critical(data, stage.self_critical)
         common["objective"] = objective
-        common["callbacks"] = [*recipe.callbacks.callbacks(), *callbacks]
+        common["callbacks"] = [*callbacks, *recipe.callbacks.callbacks()]  # the logs come last
         if (directory / "last.h5").exists():
             solver = Solver.resume(directory, model, trained, **common, **changes)
             if stage.is_last and solver.finished and changes.keys() - {"num_epochs", "restore_best"}:

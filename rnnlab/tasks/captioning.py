@@ -37,6 +37,7 @@ from rnnlab.metrics import (
     score_captions,
 )
 from rnnlab.models import CaptioningRNN
+from rnnlab.reading import PathLike
 from rnnlab.recipes.data import CocoTable, CourseTable, KarpathyTable, ShapesTable
 from rnnlab.recipes.recipe import CaptioningRecipe
 from rnnlab.recipes.tables import CaptioningEvaluationTable, DecodingTable, SelfCriticalTable
@@ -130,31 +131,19 @@ class CaptioningEvaluation:
         }
 
 
-def _open_shapes(table: ShapesTable) -> CaptionData:
-    return open_shapes(**_options(table))
+def _open_course(directory: PathLike, **options: Any) -> CaptionData:
+    return CaptionData.from_course(directory, **options)
 
 
-def _open_course(table: CourseTable) -> CaptionData:
-    options = _options(table)
-    return CaptionData.from_course(options.pop("directory"), **options)
+def _open_karpathy(annotations: PathLike, **options: Any) -> CaptionData:
+    return open_annotated(read_karpathy(annotations), **options)
 
 
-def _open_karpathy(table: KarpathyTable) -> CaptionData:
-    options = _options(table)
-    return open_annotated(read_karpathy(options.pop("annotations")), **options)
-
-
-def _open_coco(table: CocoTable) -> CaptionData:
-    options = _options(table)
+def _open_coco(**options: Any) -> CaptionData:
     files = {split: options.pop(f"annotations_{split}") for split in ("train", "val", "test")}
     return open_annotated(
         read_coco({split: path for split, path in files.items() if path is not None}), **options
     )
-
-
-def _options(table: Any) -> dict[str, Any]:
-    """The keys of a table [data] for opening the data; the others are for training on them."""
-    return {key: value for key, value in asdict(table).items() if key not in ("kind", "captions_per_image")}
 
 
 class CaptioningTask(Task):
@@ -163,7 +152,7 @@ class CaptioningTask(Task):
     recipe_type, does, makes, command = CaptioningRecipe, "captions", "captions", "caption"
     metrics = tuple(METRICS)
     openers: ClassVar = {
-        ShapesTable: _open_shapes,
+        ShapesTable: open_shapes,
         CourseTable: _open_course,
         KarpathyTable: _open_karpathy,
         CocoTable: _open_coco,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -74,22 +74,12 @@ class ClassificationEvaluation:
         return {"corpus": self.corpus(), "notes": self.notes(), **arrays}
 
 
-def _open_mnist(table: MnistTable) -> PixelData:
-    options = asdict(table)
-    del options["kind"]
-    return open_mnist(options.pop("directory"), **options)
-
-
-def _open_digits(table: DigitsTable) -> PixelData:
-    return open_digits(permute_seed=table.permute_seed, max_train=table.max_train)
-
-
 class ClassificationTask(Task):
     """The task of :class:`rnnlab.recipes.ClassificationRecipe`."""
 
     recipe_type, does, makes, command = ClassificationRecipe, "classifies", "classes", "evaluate"
     writes_sentences = False
-    openers: ClassVar = {MnistTable: _open_mnist, DigitsTable: _open_digits}
+    openers: ClassVar = {MnistTable: open_mnist, DigitsTable: open_digits}
 
     def new_model(self, recipe: ClassificationRecipe, data: PixelData) -> SequenceClassifier:
         """See :meth:`Task.new_model`."""

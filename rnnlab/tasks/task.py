@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar, Protocol
 
 from rnnlab.data import WordCoverage, load_word_vectors
@@ -71,12 +72,15 @@ class Task(ABC):
     metrics: ClassVar[tuple[str, ...]] = ()
     writes_sentences: ClassVar[bool] = True
 
-    # The function that opens the data of each class of table [data].
-    openers: ClassVar[Mapping[type[Any], Callable[[Any], Any]]]
+    # The function that opens the data of each class of table [data]. Its arguments are the keys of the table.
+    openers: ClassVar[Mapping[type[Any], Callable[..., Any]]]
 
     def open_data(self, table: Any) -> Any:
         """The data that a recipe's table [data] describes."""
-        return self.openers[type(table)](table)
+        keys = asdict(table)
+        for other in ("kind", "captions_per_image"):  # the latter is for training on the data
+            keys.pop(other, None)
+        return self.openers[type(table)](**keys)
 
     @abstractmethod
     def new_model(self, recipe: Any, data: Any) -> Any:

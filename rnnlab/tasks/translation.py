@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -154,24 +154,12 @@ class TranslationEvaluation:
         return {"corpus": self.corpus(), **signature, "notes": self.notes(), "sentences": sentences}
 
 
-def _open_parallel(table: ParallelTable) -> ParallelData:
-    options = asdict(table)
-    del options["kind"]
-    return open_parallel(options.pop("directory"), **options)
-
-
-def _open_habeas(table: HabeasTable) -> ParallelData:
-    options = asdict(table)
-    del options["kind"]
-    return open_habeas(options.pop("directory"), **options)
-
-
 class TranslationTask(Task):
     """The task of :class:`rnnlab.recipes.TranslationRecipe`."""
 
     recipe_type, does, makes, command = TranslationRecipe, "translates", "translations", "translate"
     metrics = tuple(TRANSLATION_METRICS)
-    openers: ClassVar = {ParallelTable: _open_parallel, HabeasTable: _open_habeas}
+    openers: ClassVar = {ParallelTable: open_parallel, HabeasTable: open_habeas}
 
     def new_model(self, recipe: TranslationRecipe, data: ParallelData) -> Seq2Seq:
         """See :meth:`Task.new_model`."""

@@ -297,8 +297,19 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
     """
     path = _file_of(path)
     with _open(path) as file:
-        parameters = _read_parameters(path, file)
-        described = _read_json(path, file, "model", (dict,))
+        checkpoint = Checkpoint(_read_parameters(path, file), _read_json(path, file, "model", (dict,)))
+    return model_of(path, checkpoint, known)
+
+
+def model_of(path: PathLike, checkpoint: Checkpoint, known: Mapping[str, Any] | None = None) -> Any:
+    """Rebuild the model of a checkpoint that was read from ``path``; ``known`` as in :func:`load_model`.
+
+    Raises
+    ------
+    CheckpointError
+        If the class is unknown or has other parameters.
+    """
+    parameters, described = checkpoint.parameters, checkpoint.model
     if known is not None and not isinstance(known, Mapping):
         raise InputTypeError(f"load_model: known is {known!r}, expected a mapping of names to classes")
     classes = {each.__name__: each for each in _LIBRARY} | dict(known or {})

@@ -106,42 +106,15 @@ class InMemory:
         """Nothing."""
 
 
-class OnOtherRanks:
-    """The :class:`Storage` of all ranks but rank 0. It writes nothing, because rank 0 has all results.
-
-    Parameters
-    ----------
-    model : Model
-    state : TrainingState
-    """
-
-    def __init__(self, model: Model, state: TrainingState) -> None:
-        self._model, self._state = model, state
-
-    def in_use(self) -> AbstractContextManager[None]:
-        """Nothing: rank 0 holds the lock."""
-        return nullcontext()
-
-    def begin(self) -> None:
-        """Nothing."""
-
-    def save(self) -> None:
-        """Raise the error that rank 0 raises if a parameter is not finite."""
-        check_parameters(self._state.iteration, self._model.params)
-
-    def is_resumable(self) -> bool:
-        """True: rank 0 saves."""
-        return True
+class OnOtherRanks(InMemory):
+    """The :class:`Storage` of all ranks but rank 0, which writes the files and has the best parameters."""
 
     def save_best(self) -> None:
-        """As :meth:`save`."""
+        """Raise the error that rank 0 raises if a parameter is not finite."""
         self.save()
 
     def restore_best(self) -> None:
         """Nothing: the parameters come from rank 0."""
-
-    def show(self, *, at_the_end: bool = False) -> None:
-        """Nothing."""
 
 
 class InDirectory:

@@ -23,7 +23,7 @@ from rnnlab.ops import ops_for
 from rnnlab.options import NotNegative, Positive, Probability
 from rnnlab.training.configured import check_names
 from rnnlab.training.registry import Registry
-from rnnlab.training.update_rule import Rule, UpdateRule
+from rnnlab.training.update_rule import UpdateRule
 from rnnlab.types import Array
 
 _LEAST_EPSILON = 2**20  # smallest normal numbers: kernels treat subnormal numbers as zero, and 0 / 0 is NaN
@@ -166,14 +166,14 @@ class AdamW(Adam):
     weight_decay: NotNegative = 1e-2
 
 
-UPDATE_RULES: Registry[Rule] = Registry(
+UPDATE_RULES: Registry[UpdateRule] = Registry(
     "update_rule",
-    Rule,
+    UpdateRule,
     {rule.primitive: rule for rule in (SGD, Momentum, RMSProp, Adagrad, Adadelta, Adam, AdamW)},
 )
 
 
-def register_update_rule(name: str, rule: type[Rule]) -> None:
+def register_update_rule(name: str, rule: type[UpdateRule]) -> None:
     """Register an update rule under a name, for ``Solver(update_rule=name)`` and recipes.
 
     The name is registered in this process only. On the command line use "package.module:Object" instead.
@@ -182,8 +182,7 @@ def register_update_rule(name: str, rule: type[Rule]) -> None:
     ----------
     name : str
     rule : class
-        A subclass of :class:`~rnnlab.training.update_rule.UpdateRule`, or a dataclass that has all members of
-        :class:`~rnnlab.training.update_rule.Rule`.
+        A subclass of :class:`~rnnlab.training.update_rule.UpdateRule`, or a dataclass with its members.
 
     Raises
     ------
@@ -195,7 +194,7 @@ def register_update_rule(name: str, rule: type[Rule]) -> None:
     UPDATE_RULES.register(name, rule)
 
 
-def make_update_rule(name: str, optim_config: Mapping[str, Any] | None = None) -> Rule:
+def make_update_rule(name: str, optim_config: Mapping[str, Any] | None = None) -> UpdateRule:
     """The rule called ``name``, with the hyperparameters in ``optim_config`` and defaults for the others.
 
     Parameters

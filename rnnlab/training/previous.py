@@ -1,6 +1,6 @@
 """The previous version of each checkpoint of a run: it is kept, and used if the later one is damaged.
 
-Any process may call :func:`or_previous`. Only the process that trains in the run directory repairs it.
+Any process may call :func:`load_or_previous`. Only the process that trains in the run directory repairs it.
 """
 
 from __future__ import annotations
@@ -8,14 +8,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from rnnlab.files import atomic_write
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError, FormerFormatError, load_checkpoint
-
-Read = TypeVar("Read")
 
 
 def previous_of(checkpoint: Path) -> Path:
@@ -66,16 +62,10 @@ def _epoch_of(best: Path) -> int | None:
         return None
 
 
-def or_previous(checkpoint: Path, read: Callable[[Path], Read]) -> Read:
+def load_or_previous(checkpoint: Path) -> Checkpoint:
     """Read a checkpoint, or the previous one if the checkpoint is damaged and the previous one is intact.
 
     No file is changed, so that several processes may read at the same time.
-
-    Parameters
-    ----------
-    checkpoint : path
-    read : callable
-        Reads a file.
 
     Raises
     ------
@@ -85,10 +75,10 @@ def or_previous(checkpoint: Path, read: Callable[[Path], Read]) -> Read:
         If there is no ``checkpoint``.
     """
     try:
-        return read(checkpoint)
+        return load_checkpoint(checkpoint)
     except CheckpointError as error:
         try:
-            return read(previous_of(checkpoint))
+            return load_checkpoint(previous_of(checkpoint))
         except (CheckpointError, FileNotFoundError):
             raise _naming_another(error, checkpoint) from None
 

@@ -21,7 +21,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     argument : str
         The argument that holds a name, for the errors.
     contract : type
-        A Protocol whose members every class must have.
+        A class whose public members every class must have.
     classes : mapping of str to class
         The built-in ones.
     reserved : sequence of str

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.errors import InputError
-from rnnlab.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint
+from rnnlab.training.checkpoint import Checkpoint, CheckpointError
 from rnnlab.training.compatibility import check_data, check_model
-from rnnlab.training.previous import or_previous
+from rnnlab.training.previous import load_or_previous
 from rnnlab.training.protocols import Data, Model, Objective
 
 
@@ -26,7 +26,7 @@ def load_saved_run(
     ValueError
         If ``evaluate`` is missing or the run had none, or the objective is not the one that the run had.
     """
-    checkpoint = or_previous(path, load_checkpoint)
+    checkpoint = load_or_previous(path)
     for name in ("options", "own_evaluate"):
         if name not in checkpoint.solver:
             raise CheckpointError(path, f"solver: {name}", "nothing", "the state of a training run")

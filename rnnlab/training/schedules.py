@@ -17,7 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from rnnlab.errors import InputError
 from rnnlab.options import Count, Range, Stored
@@ -33,8 +33,12 @@ ScheduleOption: TypeAlias = Annotated[
 Unit: TypeAlias = Literal["iterations", "epochs"]
 
 
-class LearningRateSchedule(Protocol):
-    """The members of a learning rate schedule that the solver uses.
+@dataclass(kw_only=True)
+class Schedule(Named, ABC):
+    """Base class of learning rate schedules.
+
+    A subclass is a dataclass. Its fields are options with annotations of :mod:`rnnlab.options`, which are
+    checked.
 
     Attributes
     ----------
@@ -42,38 +46,6 @@ class LearningRateSchedule(Protocol):
         Set by :func:`make_schedule`.
     needs_validation : bool
         Whether :meth:`end_epoch` needs to know if the monitored metric improved.
-    """
-
-    name: str
-    needs_validation: bool
-
-    def multiplier(self, iteration: int, epoch: int) -> float:
-        """The factor of the learning rate in this iteration of this epoch."""
-        ...
-
-    def end_epoch(self, improved: bool) -> None:
-        """Called when an epoch ends; ``improved`` says whether the monitored metric is the best so far."""
-        ...
-
-    def config(self) -> dict[str, Any]:
-        """The name and the options, as :func:`make_schedule` takes them."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """What changes while training, in a form that JSON can hold."""
-        ...
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Resume from a :meth:`state`."""
-        ...
-
-
-@dataclass(kw_only=True)
-class Schedule(Named, ABC):
-    """Base class of learning rate schedules.
-
-    A subclass is a dataclass. Its fields are options with annotations of :mod:`rnnlab.options`, which are
-    checked.
     """
 
     needs_validation = False  # without an annotation, since it is not an option
@@ -260,15 +232,15 @@ class OwnSchedule(Schedule):
         return {"name": self.name, "function": _name_of(self._function)}
 
 
-SCHEDULES: Registry[LearningRateSchedule] = Registry(
+SCHEDULES: Registry[Schedule] = Registry(
     "name",
-    LearningRateSchedule,
+    Schedule,
     {schedule.name: schedule for schedule in (Constant, Exponential, Step, Plateau, Cosine, Warmup)},
     reserved=(OwnSchedule.name,),
 )
 
 
-def register_schedule(name: str, schedule: type[LearningRateSchedule]) -> None:
+def register_schedule(name: str, schedule: type[Schedule]) -> None:
     """Register a schedule under a name, for ``Solver(schedule={"name": name, ...})`` and recipes.
 
     The name is registered in this process only. On the command line use "package.module:Object" instead.
@@ -277,8 +249,7 @@ def register_schedule(name: str, schedule: type[LearningRateSchedule]) -> None:
     ----------
     name : str
     schedule : class
-        A subclass of :class:`Schedule`, or a dataclass that has all members of
-        :class:`LearningRateSchedule`.
+        A subclass of :class:`Schedule`, or a dataclass with its members.
 
     Raises
     ------
@@ -290,7 +261,7 @@ def register_schedule(name: str, schedule: type[LearningRateSchedule]) -> None:
     SCHEDULES.register(name, schedule)
 
 
-def make_schedule(config: Mapping[str, Any] | None = None) -> LearningRateSchedule:
+def make_schedule(config: Mapping[str, Any] | None = None) -> Schedule:
     """The schedule that ``config`` describes by its ``name`` and its options; constant if None.
 
     Parameters
@@ -308,7 +279,7 @@ def make_schedule(config: Mapping[str, Any] | None = None) -> LearningRateSchedu
     return make("schedule", SCHEDULES, config or {"name": "constant"})
 
 
-def schedule_of(schedule: Mapping[str, Any] | ScheduleFunction | None) -> LearningRateSchedule:
+def schedule_of(schedule: Mapping[str, Any] | ScheduleFunction | None) -> Schedule:
     """The schedule of a function, or as :func:`make_schedule`."""
     return OwnSchedule(schedule) if callable(schedule) else make_schedule(schedule)
 

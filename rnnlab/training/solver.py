@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.files import WriteError
 from rnnlab.ops import ops_for, tell_compiled
 from rnnlab.ops.precision import products_in
 from rnnlab.options import (
@@ -541,9 +540,8 @@ class Solver:
 
     def _show_results(self, progress: Progress, total: int) -> None:
         """Read the results of the iterations since the last call, and show them."""
-        before = len(self.loss_history)
         results = self._read_results()
-        for done, recorded in enumerate(results, before + 1):
+        for done, recorded in enumerate(results, len(self.loss_history) - len(results) + 1):
             progress.iteration(done, total, recorded.loss, self._state.totals)
 
     def _read_results(self) -> list[Recorded]:
@@ -580,17 +578,18 @@ class Solver:
         totals = self._state.totals
         improved = self._state.end_epoch(metrics)
         progress.epoch(self.epoch, self.options.num_epochs, totals, metrics or {})
-        path = None
-        if improved:
-            if not self._storage.is_resumable():  # best.h5 alone would be a run that cannot be resumed
-                self._storage.save()
-            with self._averaged():
-                path = self._storage.save_best()
-        self._notify("on_epoch")
-        if path:
+        self._notify("on_epoch", improved=improved)
+        if improved and (path := self._save_best()):
             self._notify("on_checkpoint", path)
         self._save()
         self._storage.show()
+
+    def _save_best(self) -> Path | None:
+        """Save the parameters of the best epoch so far; return the file, if there is one."""
+        if not self._storage.is_resumable():  # best.h5 alone would be a run that cannot be resumed
+            self._storage.save()
+        with self._averaged():
+            return self._storage.save_best()
 
     def _averaged(self) -> AbstractContextManager[None]:
         """A context in which the model has the averaged parameters, if there is an average."""
@@ -626,26 +625,31 @@ class Solver:
         if path := self._storage.save():
             self._notify("on_checkpoint", path)
 
-    def _notify(self, event: str, *arguments: Any) -> None:
+    def _notify(self, event: str, *arguments: Any, improved: bool = False) -> None:
         """Call a method of all callbacks. An exception in one is raised after a checkpoint."""
         error = notify(self.callbacks, event, self, *arguments)
         if error is not None:
-            self._save_after(error)
+            self._save_after(error, improved=improved)
             raise error
 
-    def _save_after(self, error: BaseException) -> None:
-        """Write a checkpoint before an error is raised; if that fails, too, the error gets a note."""
+    def _save_after(self, error: BaseException, *, improved: bool = False) -> None:
+        """Write a checkpoint before an error is raised, and the best one if the epoch has ``improved``.
+
+        If that fails, too, the error gets a note.
+        """
         try:
             self._read_results()
             self._storage.save()
-        except (NonFiniteError, WriteError) as other:
-            error.add_note(f"No checkpoint was written: {other}")
+            if improved:
+                self._save_best()
+        except Exception as other:
+            error.add_note(f"No checkpoint was written: {str(other) or repr(other)}")
 
     def _keep_in(self, run: RunDirectory) -> None:
         """Write checkpoints, history and loss curve to a directory from now on."""
         self.run_dir = run.path
         if self._communicator.rank:
-            self._storage = OnOtherRanks(self.model, self._state)
+            self._storage = OnOtherRanks(self.model, self._state, self.options)
             return
         self._storage = InDirectory(
             run,

@@ -1,4 +1,4 @@
-"""The contract of an update rule, and the base class of rules.
+"""The base class of update rules.
 
 A rule changes the parameters ``w`` (P,) in place, given their gradient ``dw`` (P,). A custom rule is a
 dataclass that inherits from :class:`UpdateRule`: its fields are hyperparameters, its ``slots`` are arrays of
@@ -22,55 +22,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, cast
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for
 from rnnlab.options import Positive
 from rnnlab.training.configured import Configured
 from rnnlab.types import Array
-
-
-class Rule(Protocol):
-    """The methods of an update rule that the solver uses.
-
-    Attributes
-    ----------
-    slots : tuple of str
-        The names of the arrays in its state.
-    learning_rate : float
-        The base learning rate.
-    steps : int
-        The number of updates so far. The solver lowers it when it takes back updates that failed.
-    """
-
-    slots: ClassVar[tuple[str, ...]]
-    learning_rate: float
-    steps: int
-
-    def config(self) -> dict[str, Any]:
-        """The hyperparameters, which a checkpoint saves as JSON and the class takes as keyword arguments."""
-        ...
-
-    def step(
-        self,
-        w: Array,
-        dw: Array,
-        *,
-        scale: float = ...,
-        multiplier: float = ...,
-        parts: Sequence[slice] = ...,
-    ) -> None:
-        """Update ``w`` in place; see :meth:`UpdateRule.step`."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """``steps``, and the arrays by name, which a checkpoint saves."""
-        ...
-
-    def load_state(self, state: Mapping[str, Any], w: Array) -> None:
-        """Resume from a :meth:`state`."""
-        ...
 
 
 @dataclass(kw_only=True)
@@ -84,8 +42,11 @@ class UpdateRule(Configured, ABC):
     ----------
     slots : tuple of str
         The arrays of state, each (P,) and zero at first, in the order in which :meth:`update` takes them.
+    learning_rate : float
+        The base learning rate.
     steps : int
-        The number of updates so far; 1 during the first.
+        The number of updates so far; 1 during the first. The solver lowers it when it takes back updates that
+        failed.
 
     Raises
     ------

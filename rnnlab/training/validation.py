@@ -10,7 +10,7 @@ from rnnlab.errors import InputError, InputTypeError
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.training.monitor import MODES, MONITOR
 from rnnlab.training.protocols import Data, Model
-from rnnlab.training.schedules import LearningRateSchedule
+from rnnlab.training.schedules import Schedule
 from rnnlab.types import Array
 
 Evaluate = Callable[[Any], Mapping[str, float]]
@@ -106,7 +106,7 @@ def default_evaluate(
     return lambda model: validation_loss(model, data, batch_size, communicator=communicator)
 
 
-def check_without_validation(options: Any, schedule: LearningRateSchedule) -> None:
+def check_without_validation(options: Any, schedule: Schedule) -> None:
     """Check that the options of a solver without validation need none; the default monitor may be given.
 
     Raises

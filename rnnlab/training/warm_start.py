@@ -79,7 +79,7 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
     if not common:
         raise CheckpointError(path, "parameters", ", ".join(source.shapes), f"some of {', '.join(target)}")
     for name in common:
-        rows = target[name][: source.shapes[name][0]]
+        rows = target[name][: source.shapes[name][0]] if name in may_widen else target[name]
         rows[...] = ops_for(rows).asarray(source[name], dtype=rows.dtype)
     widened = tuple(name for name in common if source.shapes[name] != target.shapes[name])
     return WarmStart(

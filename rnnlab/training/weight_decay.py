@@ -22,7 +22,7 @@ from rnnlab.ops import ops_for
 from rnnlab.options import NotNegative, accepts, expectation
 from rnnlab.parameters import Parameters
 from rnnlab.training.frozen_parameters import Trained, matching
-from rnnlab.training.update_rule import Rule
+from rnnlab.training.update_rule import UpdateRule
 from rnnlab.types import Array
 
 Decays: TypeAlias = float | Mapping[str, float] | None
@@ -77,7 +77,7 @@ class WeightDecay:
             ops_for(w).decay_weights(w[part], rate=learning_rate * decay, scale=scale)
 
 
-def check_weight_decay(weight_decay: Decays, rule: Rule) -> None:
+def check_weight_decay(weight_decay: Decays, rule: UpdateRule) -> None:
     """Check decays before there is a model.
 
     Raises

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -69,6 +71,14 @@ def test_no_model():
         Ensemble([])
     with pytest.raises(TypeError, match="Ensemble: models is a int, expected a list of models"):
         Ensemble(3)
+
+
+@pytest.mark.parametrize("name", ["start", "advance", "start_token", "end_token"])
+def test_what_is_no_member(name, rng):
+    members = {"start": print, "advance": print, "start_token": START, "end_token": 1}
+    del members[name]
+    with pytest.raises(TypeError, match=rf"Ensemble: models\[1\] is a SimpleNamespace without {name}"):
+        Ensemble([TableModel.random(rng), SimpleNamespace(**members)])
 
 
 def test_attention_is_averaged(rng):
@@ -170,5 +180,9 @@ def test_averages_on_a_device(average, device, rng):
 
 
 def test_the_likelihood_needs_a_token_of_padding(rng):
-    with pytest.raises(ValueError, match=r"Ensemble.nll: models\[0\] has no null_token"):
-        Ensemble([TableModel.random(rng)]).nll([0], [[1, 3, 2]])
+    models = [TableModel.random(rng) for _ in range(2)]
+    with pytest.raises(ValueError, match=r"Ensemble.nll: no model has a null_token"):
+        Ensemble(models).nll([0], [[0, 3, 1]])
+    models[1].null_token = 9
+    total, tokens = Ensemble(models).nll([0], np.array([[0, 3, 1, 9]]))
+    assert (tokens, total > 0) == (2, True)

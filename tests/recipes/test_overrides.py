@@ -1,7 +1,13 @@
+from __future__ import annotations
+
+import tomllib
+
 import pytest
 
 from rnnlab.recipes.overrides import check_reach, with_overrides
+from rnnlab.recipes.recipe import recipe_from_dict
 from rnnlab.recipes.schema import RecipeError
+from rnnlab.recipes.template import template
 
 
 @pytest.mark.parametrize(
@@ -62,6 +68,16 @@ def test_an_override_does_not_undo_another_one(overrides, message):
     with pytest.raises(RecipeError) as error:
         with_overrides({}, overrides)
     assert str(error.value) == f"--set: {message}"
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value"), [("optim_config", "learning_rate", 0.5), ("schedule", "name", "constant")]
+)
+def test_an_override_makes_a_table_of_one_that_is_none(table, key, value):
+    tables = tomllib.loads(template("shapes"))
+    assert tables["training"][table] == "none"
+    recipe = recipe_from_dict(tables, overrides=[f"training.{table}.{key}={value}"])
+    assert getattr(recipe.training, table) == {key: value}
 
 
 def test_overrides_are_a_list():

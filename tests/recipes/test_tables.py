@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from dataclasses import fields, replace
 from importlib import import_module
@@ -25,7 +26,7 @@ from rnnlab.recipes.tables import (
     TrainingTable,
     TranslationModelTable,
 )
-from rnnlab.training import Solver
+from rnnlab.training import Callback, Solver
 from rnnlab.training.callbacks import GradientStatistics, JSONLines, TensorBoard, WeightsAndBiases
 
 TABLES = [
@@ -85,7 +86,8 @@ def own_callbacks(tmp_path, monkeypatch):
     (tmp_path / "own_callbacks.py").write_text(
         "from rnnlab.training import Callback\n\n\n"
         "class Counts(Callback):\n    steps = 0\n\n"
-        "    def on_step(self, solver, loss, grads):\n        Counts.steps += 1\n\n\n"
+        "    def on_step(self, solver, loss, grads):\n        Counts.steps += 1\n\n"
+        "    def on_epoch(self, solver):\n        solver.history[-1]['steps'] = Counts.steps\n\n\n"
         "class Needs(Callback):\n    def __init__(self, folder, level=3):\n        pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
@@ -96,8 +98,8 @@ def own_callbacks(tmp_path, monkeypatch):
 def test_callbacks_of_your_own(own_callbacks):
     table = CallbacksTable(json_lines=True, own=["own_callbacks:Counts"])
     first, second = (table.callbacks() for _ in range(2))
-    assert [type(each) for each in first] == [JSONLines, own_callbacks.Counts]
-    assert first[1] is not second[1]  # each stage has its own
+    assert [type(each) for each in first] == [own_callbacks.Counts, JSONLines]
+    assert first[0] is not second[0]  # each stage has its own
     with pytest.raises(TypeError, match="own is 'own_callbacks:Needs', which needs folder, expected a class"):
         CallbacksTable(own=["own_callbacks:Needs"]).callbacks()
     with pytest.raises(ValueError, match="callbacks.own is 'own_callbacks:Absent', which cannot be imported"):
@@ -109,9 +111,17 @@ def test_callbacks_of_your_own(own_callbacks):
 @pytest.mark.slow
 def test_a_recipe_trains_with_callbacks_of_your_own(own_callbacks, tmp_path):
     changes = ["data.kind=digits", "data.max_train=64", "training.num_epochs=1", "training.batch_size=32"]
-    recipe = load_recipe("digits_lstm", [*changes, 'callbacks.own=["own_callbacks:Counts"]'])
-    runs.train(recipe, tmp_path / "run", progress=False)
+    changes += ['callbacks.own=["own_callbacks:Counts"]', "callbacks.json_lines=true"]
+
+    class Adds(Callback):
+        def on_epoch(self, solver):
+            solver.history[-1]["added"] = 1.5
+
+    recipe = load_recipe("digits_lstm", changes)
+    runs.train(recipe, tmp_path / "run", callbacks=[Adds()], progress=False)
     assert own_callbacks.Counts.steps == 2
+    *_, epoch = map(json.loads, (tmp_path / "run" / "log.jsonl").read_text().splitlines())
+    assert (epoch["steps"], epoch["added"]) == (2, 1.5)  # logs have the columns of other callbacks
     assert runs.load_run(tmp_path / "run").recipe.callbacks.own == ["own_callbacks:Counts"]
 
 

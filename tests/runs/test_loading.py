@@ -16,6 +16,7 @@ from rnnlab.ensembles import load_ensemble
 from rnnlab.recipes.recipe import CaptioningRecipe
 from rnnlab.training import Solver
 
+from .. import quick_runs
 from .conftest import TABLES
 
 
@@ -119,6 +120,25 @@ def test_a_run_without_its_best_checkpoint(recipe, tmp_path, capsys, no_pictures
     (tmp_path / "run" / "best.h5").unlink()
     runs.load_run(tmp_path / "run", with_data=False)
     assert capsys.readouterr().err.endswith(f"{tmp_path / 'run' / 'last.h5'} is read\n")
+
+
+def test_a_checkpoint_is_read_once(recipe, tmp_path, monkeypatch):
+    recipe = replace(recipe, training=recipe.training.with_changes(num_epochs=1))
+    one, other = quick_runs.train(recipe, tmp_path / "a"), tmp_path / "b"
+    shutil.copytree(one, other)
+    opened = []
+
+    class File(h5py.File):
+        def __init__(self, path, *mode, **options):
+            opened.extend([Path(path)] if "best" in Path(path).name else [])
+            super().__init__(path, *mode, **options)
+
+    monkeypatch.setattr("rnnlab.training.checkpoint.h5py.File", File)
+    assert runs.load_run(one).data is not None
+    assert opened == [one / "best.h5"]
+    opened.clear()
+    assert load_ensemble([one, other]).data is not None
+    assert opened == [one / "best.h5", other / "best.h5"]
 
 
 @pytest.mark.slow

@@ -297,6 +297,17 @@ def edit(path, name, value):
             file[name] = value if isinstance(value, np.ndarray) else np.bytes_(json.dumps(value))
 
 
+def test_no_parameters_are_drawn_for_a_loaded_model(tmp_path, monkeypatch):
+    model = CaptioningRNN({"<NULL>": 0, "<START>": 1, "<END>": 2}, 3, 2, 4)
+    save_model(tmp_path / "x.h5", model)
+    drawn = []
+    monkeypatch.setattr("rnnlab.models.base.initialise", lambda *_, **options: drawn.append(options))
+    assert load_model(tmp_path / "x.h5").config() == model.config()
+    assert drawn == []
+    CaptioningRNN.from_config(model.config())
+    assert len(drawn) == 1
+
+
 def test_a_loaded_model_keeps_nothing_of_the_file(tmp_path):
     model = CaptioningRNN({"<NULL>": 0, "<START>": 1, "<END>": 2}, 3, 2, 4)
     save_checkpoint(tmp_path / "x.h5", Checkpoint(model.params, describe_model(model)))

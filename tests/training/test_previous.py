@@ -11,7 +11,13 @@ import pytest
 
 from rnnlab.locks import InUseError
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
-from rnnlab.training.previous import keep_previous, load_or_name_another, match_best, or_previous, put_back
+from rnnlab.training.previous import (
+    keep_previous,
+    load_or_name_another,
+    load_or_previous,
+    match_best,
+    put_back,
+)
 from rnnlab.training.solver import Solver
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -141,7 +147,7 @@ def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):
     with pytest.raises(CheckpointError, match=named):
         load_or_name_another(best)
     with pytest.raises(FileNotFoundError):
-        or_previous(tmp_path / "none.h5", load_checkpoint)
+        load_or_previous(tmp_path / "none.h5")
     assert (tmp_path / "last.h5").exists()
 
 

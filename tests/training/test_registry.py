@@ -36,7 +36,7 @@ class Unfinished(UpdateRule):
         ("a:b", Lion, ValueError, "name is 'a:b', expected a string without a colon"),
         ("mine", Lion(), TypeError, r"update_rule 'mine': found Lion\(.*, expected a class"),
         ("mine", Unfinished, TypeError, "update_rule 'mine': Unfinished has to define update"),
-        ("mine", dict, TypeError, "dict has no config, learning_rate, .*; Rule describes them"),
+        ("mine", dict, TypeError, "dict has no config, learning_rate, .*; UpdateRule describes them"),
     ],
 )
 def test_what_cannot_be_registered(name, entry, error, message):

@@ -31,6 +31,19 @@ def test_the_same_model(saved):
     assert str(done) == f"Warm start from {path}: {len(done.loaded)} parameters loaded."
 
 
+def test_a_parameter_that_is_one_number(tmp_path):
+    class Scaled(Seq2Seq):
+        def extra_shapes(self):
+            return {"factor": ()}
+
+    first, model = (Scaled(SOURCE, TARGET, 3, 4, rng=seed) for seed in (1, 2))
+    first.params["factor"][...] = 0.5
+    path = tmp_path / "best.h5"
+    save_checkpoint(path, Checkpoint(first.params, describe_model(first)))
+    assert "factor" in warm_start(path, model).loaded
+    np.testing.assert_array_equal(model.params.flat, first.params.flat)
+
+
 def test_target_attention_begins_as_source_attention(saved):
     path, first = saved
     model = build(target_attention=True)

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
-from rnnlab.models.parts.decoders import (
-    AttentiveDecoder,
-    FactoredDecoder,
-    FirstInputDecoder,
-    RecurrentDecoder,
-    build_attentive_decoder,
-)
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
-from rnnlab.models.parts.recurrent_layer import Recurrence
-from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
 
 ImageInput: TypeAlias = Literal["initial_state", "first_input", "every_step", "second_layer"]
 StateActivation: TypeAlias = Literal["none", "tanh"]
@@ -41,21 +32,3 @@ def build_encoder(
     return ImageVectorEncoder(
         options["input_dim"], options["wordvec_dim"], options["hidden_dim"], decoder_states, dropout=dropout
     )
-
-
-def build_decoder(
-    recurrence: Recurrence, reviewer: Reviewer | NoReviewer, options: Mapping[str, Any]
-) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder | AttentiveDecoder:
-    """The decoder: one that attends, or the one for ``image_input``."""
-    if options["attention"] or options["target_attention"]:
-        return build_attentive_decoder(recurrence, reviewer.memory_dim, options)
-    image_input, word_dim, hidden_dim = (
-        options[name] for name in ("image_input", "wordvec_dim", "hidden_dim")
-    )
-    if image_input == "first_input":
-        return FirstInputDecoder(recurrence, word_dim, hidden_dim)
-    if image_input == "every_step":
-        return RecurrentDecoder(recurrence, word_dim, hidden_dim, image_dim=word_dim)
-    if image_input == "second_layer":
-        return FactoredDecoder(recurrence, word_dim, hidden_dim, image_dim=word_dim)
-    return RecurrentDecoder(recurrence, word_dim, hidden_dim)

@@ -12,7 +12,7 @@ from rnnlab.errors import InputError
 from rnnlab.layers.recurrent.cell import cell_for, cell_name
 from rnnlab.models.parts.initialisation import INIT_SCALE, check_forget_bias
 from rnnlab.models.parts.reviewer import ReviewerOptions
-from rnnlab.models.parts.translation import memory_dim
+from rnnlab.models.parts.token_encoder import memory_dim
 
 _RECONSTRUCTIONS = (
     "reconstruction",

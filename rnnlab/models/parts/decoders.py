@@ -317,10 +317,10 @@ class _Alignment:
         self.of_thoughts = of_thoughts
 
 
-def build_attentive_decoder(
+def build_decoder(
     recurrence: Recurrence, memory_dim: int, options: Mapping[str, Any]
-) -> AttentiveDecoder:
-    """The attentive decoder that the options of a model choose.
+) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder | AttentiveDecoder:
+    """The decoder that the options of a model choose: one that attends, or the one for ``image_input``.
 
     Parameters
     ----------
@@ -330,17 +330,25 @@ def build_attentive_decoder(
     options : mapping
         The options of the model.
     """
-    hidden_dim, attention = options["hidden_dim"], options["attention"]
-    return AttentiveDecoder(
-        recurrence,
-        options["wordvec_dim"],
-        hidden_dim,
-        memory_dim=memory_dim if attention else 0,
-        attention_dim=options["attention_dim"] or hidden_dim,
-        score=attention or "additive",
-        selector=options.get("selector", False),
-        target=options["target_attention"],
-    )
+    word_dim, hidden_dim, attention = (options[name] for name in ("wordvec_dim", "hidden_dim", "attention"))
+    if attention or options["target_attention"]:
+        return AttentiveDecoder(
+            recurrence,
+            word_dim,
+            hidden_dim,
+            memory_dim=memory_dim if attention else 0,
+            attention_dim=options["attention_dim"] or hidden_dim,
+            score=attention or "additive",
+            selector=options.get("selector", False),
+            target=options["target_attention"],
+        )
+    image_input = options.get("image_input", "initial_state")
+    if image_input == "first_input":
+        return FirstInputDecoder(recurrence, word_dim, hidden_dim)
+    if image_input == "second_layer":
+        return FactoredDecoder(recurrence, word_dim, hidden_dim, image_dim=word_dim)
+    image_dim = word_dim if image_input == "every_step" else 0
+    return RecurrentDecoder(recurrence, word_dim, hidden_dim, image_dim=image_dim)
 
 
 def _first(source: Source) -> Array | None:

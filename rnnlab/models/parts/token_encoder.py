@@ -154,3 +154,23 @@ class TokenEncoder:
         if batch.float_mask is not None:
             out *= batch.float_mask[:, :1]  # the final state of an empty sentence is its initial state, zero
         return out
+
+
+def build_token_encoder(
+    recurrence: Recurrence, vocabulary_size: int, decoder_states: int, options: Mapping[str, Any]
+) -> TokenEncoder:
+    """The encoder of the source that the options of a translation model choose."""
+    return TokenEncoder(
+        recurrence,
+        vocabulary_size,
+        options["wordvec_dim"],
+        options["encoder_dim"] or options["hidden_dim"],
+        decoder_states=decoder_states,
+        decoder_dim=options["hidden_dim"],
+        **{name: options[name] for name in ("num_layers", "bidirectional", "word_dropout", "layer_dropout")},
+    )
+
+
+def memory_dim(options: Mapping[str, Any]) -> int:
+    """The size of a vector of the memory of that encoder: the states of its directions side by side."""
+    return (options["encoder_dim"] or options["hidden_dim"]) * (2 if options["bidirectional"] else 1)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -101,10 +101,10 @@ class Callback(Protocol):
         return
 
     def on_epoch(self, solver: Training) -> None:
-        """Called after the validation of an epoch, before its checkpoint.
+        """Called after the validation of an epoch, before its checkpoints, last.h5 and best.h5.
 
         ``solver.history[-1]`` is the epoch's row. A number that is added to it becomes a column of
-        history.csv.
+        history.csv and of the history in the checkpoints. They also hold parameters that are changed here.
         """
         return
 
@@ -133,18 +133,23 @@ EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 
 
 def notify(callbacks: Sequence[Callback], event: str, *arguments: Any) -> BaseException | None:
-    """Call a method of all callbacks, and return the first exception.
+    """Call a method of all callbacks, and return the first exception, with those of the others as notes.
 
     After an exception in one, the others are still called: each sees an event once, because the run
-    resumes after it. A second Ctrl-C or another stop signal ends the calls.
+    resumes after it. A second Ctrl-C or another stop signal ends the calls and is returned instead.
     """
     first: BaseException | None = None
     for callback in callbacks:
         try:
             getattr(callback, event)(*arguments)
         except Exception as error:
-            first = error if first is None else first
+            if first is None:
+                first = error
+            else:
+                first.add_note(f"{_name(callback)}.{event} failed as well: {error!r}")
         except BaseException as error:
+            if first is not None:
+                error.add_note(f"{event} of another callback failed before: {first!r}")
             return error
     return first
 
@@ -159,8 +164,8 @@ def saved_states(callbacks: Sequence[Callback]) -> list[tuple[str, dict[str, Any
     """
     found = []
     for callback in callbacks:
-        state = getattr(callback, "state", None)  # a class need not inherit from Callback
-        if callable(state) and (saved := state()) is not None:
+        state = _state_method(callback)
+        if state is not None and (saved := state()) is not None:
             found.append((_name(callback), as_json(saved, f"{_name(callback)}.state()")))
     return found
 
@@ -174,6 +179,12 @@ def load_states(callbacks: Sequence[Callback], states: Sequence[tuple[str, dict[
             callback.load_state(left.pop(names.index(name))[1])
 
 
+def _state_method(callback: Callback) -> Callable[[], dict[str, Any] | None] | None:
+    """The method ``state``; None if the callback, whose class need not inherit from Callback, has none."""
+    state = getattr(callback, "state", None)
+    return state if callable(state) else None
+
+
 def _name(callback: Callback) -> str:
     return f"{type(callback).__module__}:{type(callback).__qualname__}"
 
@@ -184,7 +195,8 @@ def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
     Raises
     ------
     TypeError
-        If it is not a sequence of callbacks, or one has a method for an event that does not exist.
+        If it is not a sequence of callbacks, or one has a method for an event that does not exist, or
+        ``state`` without ``load_state``.
     """
     if isinstance(callbacks, str) or not isinstance(callbacks, Sequence):
         raise InputTypeError(f"Solver: callbacks is {callbacks!r}, expected a list of callbacks")
@@ -194,6 +206,11 @@ def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
             raise InputTypeError(
                 f"Solver: callbacks has {callback!r}, expected an object of a class that inherits from "
                 "rnnlab.training.Callback"
+            )
+        if _state_method(callback) is not None and not callable(getattr(callback, "load_state", None)):
+            raise InputTypeError(
+                f"Solver: callbacks has a {type(callback).__name__} with state but without load_state, which "
+                "gets the state when the run resumes"
             )
         for event, _ in inspect.getmembers(type(callback), callable):
             if event.startswith("on_") and event not in EVENTS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 from rnnlab.extras import Library
@@ -68,5 +69,5 @@ class TensorBoard(Log):
 
     def _add(self, group: str, iteration: int, row: Mapping[str, Any]) -> None:
         for name, value in row.items():
-            if isinstance(value, int | float):
+            if isinstance(value, Real):  # NumPy's numbers, too
                 self._writer.add_scalar(f"{group}/{name}", value, iteration)

@@ -1,22 +1,11 @@
-"""The parts that the options of a captioning model choose."""
+"""The encoder that the options of a captioning model choose."""
 
 import pytest
 
-from rnnlab.models.parts.captioning import (
-    build_decoder,
-    build_encoder,
-)
-from rnnlab.models.parts.decoders import (
-    AttentiveDecoder,
-    FactoredDecoder,
-    FirstInputDecoder,
-    RecurrentDecoder,
-)
+from rnnlab.models.parts.captioning import build_encoder
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
-from rnnlab.models.parts.reviewer import NoReviewer
 
-from ..toys import D, G, H, W, build
-from .checks import recurrence
+from ..toys import D, G, build
 
 DEFAULTS = build()._options
 
@@ -45,25 +34,3 @@ def test_encoder(options, kind, dropout):
         assert encoder.initial_state.dropout == (dropout if "global_dim" in options else 0)
     rows = {"W_proj": (options.get("global_dim") or D)}
     assert all(encoder.shapes()[name][0] == size for name, size in rows.items())
-
-
-@pytest.mark.parametrize(
-    ("options", "kind"),
-    [
-        ({}, RecurrentDecoder),
-        ({"image_input": "every_step"}, RecurrentDecoder),
-        ({"image_input": "first_input"}, FirstInputDecoder),
-        ({"image_input": "second_layer"}, FactoredDecoder),
-        ({"attention": "additive"}, AttentiveDecoder),
-        ({"target_attention": True}, AttentiveDecoder),
-    ],
-    ids=str,
-)
-def test_decoder(options, kind):
-    memory_dim = 7
-    decoder = build_decoder(recurrence("gru"), NoReviewer(memory_dim, 1), options_of(**options))
-    assert type(decoder) is kind
-    attends, remembers = "attention" in options, "target_attention" in options
-    assert decoder.context_dim == memory_dim * attends + H * remembers
-    if "image_input" in options and kind is RecurrentDecoder:
-        assert decoder.image_dim == W

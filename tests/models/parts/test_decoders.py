@@ -5,16 +5,19 @@ import pytest
 
 from rnnlab.gradcheck.cases import CELLS
 from rnnlab.gradcheck.numeric import eval_numerical_gradient, relative_distance
+from rnnlab.models import Seq2Seq
 from rnnlab.models.parts.decoders import (
     AttentiveDecoder,
     Decoded,
     FactoredDecoder,
     FirstInputDecoder,
     RecurrentDecoder,
+    build_decoder,
 )
 from rnnlab.models.parts.encoders import Source
 
 from ...layers.shifted import shift_states
+from ..toys import WORD_TO_IDX, build
 from .checks import LENGTHS, H, N, P, T, W, assert_part, random_parameters, recurrence
 
 DECODERS = {
@@ -177,3 +180,51 @@ def test_attentive_decoder_decodes_as_it_trains(rng):
         np.testing.assert_allclose(step.hidden, decoded.hidden[:, t], rtol=1e-12)
         np.testing.assert_allclose(step.contexts, decoded.contexts[:, t], rtol=1e-12)
         np.testing.assert_allclose(state[1], decoded.weights["source"][:, t], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({}, RecurrentDecoder),
+        ({"image_input": "every_step"}, RecurrentDecoder),
+        ({"image_input": "first_input"}, FirstInputDecoder),
+        ({"image_input": "second_layer"}, FactoredDecoder),
+        ({"attention": "additive"}, AttentiveDecoder),
+        ({"target_attention": True}, AttentiveDecoder),
+    ],
+    ids=str,
+)
+def test_the_decoder_of_a_captioning_model(options, kind):
+    defaults = build()._options
+    decoder = build_decoder(recurrence("gru"), 7, defaults | options)
+    assert type(decoder) is kind
+    attends, remembers = "attention" in options, "target_attention" in options
+    assert decoder.context_dim == 7 * attends + defaults["hidden_dim"] * remembers
+    if kind is RecurrentDecoder:
+        assert decoder.image_dim == (defaults["wordvec_dim"] if "image_input" in options else 0)
+
+
+TRANSLATION = Seq2Seq(WORD_TO_IDX, WORD_TO_IDX, W, H)._options
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "context_dim"),
+    [
+        ({"attention": None}, RecurrentDecoder, 0),
+        ({"attention": "additive"}, AttentiveDecoder, 7),
+        ({"attention": None, "target_attention": True}, AttentiveDecoder, H),
+        ({"attention": "additive", "target_attention": True}, AttentiveDecoder, 7 + H),
+    ],
+    ids=str,
+)
+def test_the_decoder_of_a_translation_model(options, kind, context_dim):
+    decoder = build_decoder(recurrence("gru"), 7, TRANSLATION | options)
+    assert type(decoder) is kind
+    assert decoder.context_dim == context_dim
+    assert getattr(decoder, "attends_to_source", False) == (options["attention"] is not None)
+
+
+@pytest.mark.parametrize(("given", "units"), [(None, H), (3, 3)])
+def test_the_units_of_additive_scores(given, units):
+    decoder = build_decoder(recurrence("gru"), 7, TRANSLATION | {"attention_dim": given})
+    assert decoder.shapes()["source_v"] == (units,)

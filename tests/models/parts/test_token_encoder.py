@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from rnnlab.models import Seq2Seq
 from rnnlab.models.parts.encoders import Source
-from rnnlab.models.parts.token_encoder import SourceBatch, TokenEncoder
+from rnnlab.models.parts.token_encoder import SourceBatch, TokenEncoder, build_token_encoder, memory_dim
 from rnnlab.plain.gru import gru_forward
 
+from ..toys import WORD_TO_IDX
 from .checks import H, N, V, W, assert_part, dropout_rng, random_parameters, recurrence
 
 TOKENS = np.array([[3, 4, 5, 2], [5, 2, 0, 0], [0, 0, 0, 0]])
@@ -87,3 +89,29 @@ def test_sentences_are_cut_to_the_longest():
     np.testing.assert_array_equal(batch.last_rows, [3, 5, 8])
     inside = SourceBatch.of(np.array([[3, 0, 4, 0]]), 0)
     np.testing.assert_array_equal(inside.lengths, [3])  # padding between words is part of the sentence
+
+
+@pytest.mark.parametrize("num_layers", [1, 2])
+@pytest.mark.parametrize(
+    ("options", "units", "memory"),
+    [
+        ({}, H, 2 * H),
+        ({"encoder_dim": 3}, 3, 6),
+        ({"bidirectional": False}, H, H),
+        ({"encoder_dim": 3, "bidirectional": False}, 3, 3),
+    ],
+    ids=str,
+)
+def test_the_encoder_of_a_translation_model(options, units, memory, num_layers):
+    dropout = {"word_dropout": 0.1, "layer_dropout": 0.2}
+    options = (
+        Seq2Seq(WORD_TO_IDX, WORD_TO_IDX, W, H)._options | dropout | options | {"num_layers": num_layers}
+    )
+    encoder = build_token_encoder(recurrence("gru"), V, 2, options)
+    assert encoder.memory_dim == memory_dim(options) == memory
+    assert encoder.embedding.dropout == 0.1
+    shapes = encoder.shapes()
+    assert shapes["W_source"] == (V, W)
+    assert shapes["encoder_forward1_Wh"] == (units, 3 * units)
+    assert shapes["W_init"] == (memory, 2 * H)
+    assert ("encoder_forward2_Wh" in shapes) == (num_layers == 2)

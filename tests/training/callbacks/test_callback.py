@@ -240,6 +240,78 @@ def test_a_callback_that_makes_a_parameter_infinite_writes_no_checkpoint(model, 
     assert not (tmp_path / "last.h5").exists()
 
 
+def test_an_error_in_the_checkpoint_after_an_exception_is_a_note(model, data, tmp_path):
+    recorder = Recorder(step=fails)
+    recorder.state = lambda: {"array": np.zeros(2)}
+    solver = Solver(model, data, callbacks=[recorder], run_dir=tmp_path, **OPTIONS)
+    with pytest.raises(LookupError, match="in the callback") as raised:
+        solver.train()
+    assert "No checkpoint was written: " in raised.value.__notes__[0]
+    assert "cannot be represented in JSON" in raised.value.__notes__[0]
+
+
+def test_an_error_without_a_text_is_named_in_the_note(model, data, tmp_path, monkeypatch):
+    def full():
+        raise MemoryError
+
+    solver = Solver(model, data, callbacks=[Recorder(step=fails)], run_dir=tmp_path, **OPTIONS)
+    monkeypatch.setattr(solver._storage, "save", full)
+    with pytest.raises(LookupError) as raised:
+        solver.train()
+    assert raised.value.__notes__ == ["No checkpoint was written: MemoryError()"]
+
+
+def interrupts(solver):
+    raise KeyboardInterrupt
+
+
+def test_exceptions_in_several_callbacks(model, data):
+    def fails_too(solver):
+        raise ValueError("in another callback")
+
+    callbacks = [Recorder(step=fails), Recorder(step=fails_too)]
+    with pytest.raises(LookupError, match="in the callback") as raised:
+        Solver(model, data, callbacks=callbacks, **OPTIONS).train()
+    note = "Recorder.on_step failed as well: ValueError('in another callback')"
+    assert [each.endswith(note) for each in raised.value.__notes__] == [True]
+    callbacks = [Recorder(step=fails), Recorder(step=interrupts)]
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        Solver(model, data, callbacks=callbacks, **OPTIONS).train()
+    assert interrupted.value.__notes__ == [
+        "on_step of another callback failed before: LookupError('in the callback')"
+    ]
+
+
+def test_columns_and_parameters_of_a_callback_are_in_both_checkpoints(model, data, tmp_path):
+    class Marks(Callback):
+        def on_epoch(self, solver):
+            solver.history[-1]["mark"] = solver.epoch
+            solver.model.params["b"][...] = 0.5
+
+    Solver(model, data, callbacks=[Marks()], run_dir=tmp_path, **OPTIONS).train()
+    for name in ("best.h5", "last.h5"):
+        checkpoint = load_checkpoint(tmp_path / name)
+        assert [row["mark"] for row in checkpoint.history] == [1, 2]
+        np.testing.assert_array_equal(checkpoint.parameters["b"], 0.5)
+
+
+@pytest.mark.parametrize("in_directory", [True, False])
+def test_the_best_epoch_is_saved_after_an_exception(model, data, tmp_path, in_directory):
+    recorder = Recorder(epoch=after(3, fails))
+    run_dir = tmp_path if in_directory else None
+    values = iter([1.0, 2.0])
+    options = OPTIONS | {"evaluate": lambda model: {"worse": next(values)}, "monitor": "worse"}
+    solver = Solver(model, data, callbacks=[recorder], run_dir=run_dir, monitor_mode="min", **options)
+    with pytest.raises(LookupError):
+        solver.train()
+    best = model.params.flat.copy()
+    if in_directory:
+        np.testing.assert_array_equal(load_checkpoint(tmp_path / "best.h5").parameters.flat, best)
+    solver.train()
+    assert solver.epoch == 2
+    np.testing.assert_array_equal(model.params.flat, best)
+
+
 def test_the_end_after_another_error(make_model, data):
     class Breaks(make_model):
         count = itertools.count(1)

@@ -100,6 +100,18 @@ class Duck:
         raise AttributeError(name)
 
 
+class OnlyState(Duck):
+    """A callback that inherits nothing, with one of the two methods."""
+
+    def state(self):
+        return {"total": 1.0}
+
+
+def test_a_state_needs_a_method_that_loads_it(tmp_path):
+    with pytest.raises(TypeError, match="has a OnlyState with state but without load_state"):
+        solver_of([OnlyState()], tmp_path)
+
+
 def test_an_attribute_called_state_is_not_saved(tmp_path):
     solver_of([Duck()], tmp_path).train()
     assert load_checkpoint(tmp_path / "last.h5").solver["callbacks"] == []

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+from typing import ClassVar
+
+import numpy as np
 import pytest
 
-from rnnlab.training import Solver
+from rnnlab.training import Callback, Solver
 from rnnlab.training.callbacks import TensorBoard
 
 OPTIONS = {"batch_size": 20, "verbose": False}
@@ -46,6 +51,38 @@ def test_curves(make_model, make_data, data, tmp_path):
     scalars, purged = events(tmp_path / "tensorboard")
     assert [step for tag, step, _ in scalars if tag == "epoch/val_loss"] == [3, 6]
     assert purged == [4]
+
+
+class Writer:
+    """In place of tensorboardX.SummaryWriter: keeps what is added."""
+
+    added: ClassVar = {}
+
+    def __init__(self, path, **options):
+        self.added.clear()
+
+    def add_scalar(self, tag, value, iteration):
+        self.added[tag] = value
+
+    def close(self):
+        """Nothing is open."""
+
+
+class Columns(Callback):
+    """Adds numbers of several types to the history."""
+
+    def on_epoch(self, solver):
+        solver.history[-1].update(score=np.float32(0.5), words=np.int64(3), name="text")
+
+
+def test_numbers_of_numpy_are_curves(model, data, tmp_path, monkeypatch):
+    monkeypatch.setattr("rnnlab.training.callbacks.tensorboard.find_spec", lambda name: True)
+    monkeypatch.setitem(sys.modules, "tensorboardX", SimpleNamespace(SummaryWriter=Writer))
+    callbacks = [Columns(), TensorBoard(tmp_path)]
+    Solver(model, data, callbacks=callbacks, num_epochs=1, **OPTIONS).train()
+    assert Writer.added["epoch/score"] == 0.5
+    assert Writer.added["epoch/words"] == 3
+    assert "epoch/name" not in Writer.added
 
 
 def test_without_the_extra(monkeypatch):
