@@ -65,6 +65,41 @@ def test_functions_see_the_names_of_their_own_cell() -> None:
             np.testing.assert_array_equal(process.call(name, (np.zeros(1),))["results"], [expected])
 
 
+COUNTED = """
+import collections
+
+def one_forward(x):
+    return x
+
+def many(x):
+    return [one_forward(x) for _ in range(50)][0]
+
+def hidden(x):
+    try:
+        collections._sys.setprofile(None)
+    except PermissionError:
+        pass
+    return many(x)
+
+def endless(x):
+    return endless(x)
+
+def deep(x):
+    try:
+        endless(x)
+    except RecursionError:
+        pass
+    return many(x)
+"""
+
+
+def test_calls_are_counted_whatever_a_function_does() -> None:
+    with StudentProcess({"cell": COUNTED}, Limits(), counted=["one_forward"]) as process:
+        for name in ("many", "hidden", "deep", "many"):
+            assert process.call(name, (np.ones(1),))["forwards"] == 50
+        assert process.call("endless", (np.ones(1),))["error"] == "RecursionError"
+
+
 def test_caches_that_are_gone() -> None:
     cell = "def one(x):\n    return x, x\ndef two(x, cache):\n    return cache"
     with StudentProcess({"cell": cell}, Limits()) as process:
