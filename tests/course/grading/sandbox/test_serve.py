@@ -65,6 +65,50 @@ def test_functions_see_the_names_of_their_own_cell() -> None:
             np.testing.assert_array_equal(process.call(name, (np.zeros(1),))["results"], [expected])
 
 
+RESULTS = """
+class Cache(tuple):
+    def __iter__(self):
+        raise SystemExit("none")
+
+class Broken(type):
+    def __getattribute__(cls, name):
+        raise ValueError("none")
+
+class Failure(Exception, metaclass=Broken):
+    pass
+
+def nothing(x):
+    return ()
+
+def cyclic(x):
+    found = [x]
+    found.append(found)
+    return found
+
+def own_tuple(x):
+    return Cache((x, x))
+
+def fails(x):
+    raise Failure
+
+def fine(x):
+    return x
+"""
+
+
+def test_results_and_exceptions_of_any_kind() -> None:
+    """The process goes on."""
+    with StudentProcess({"cell": RESULTS}, Limits()) as process:
+        assert process.call("nothing", (np.ones(1),), keep_cache=True)["results"] == ()
+        for name, error in (
+            ("cyclic", "RecursionError"),
+            ("own_tuple", "SystemExit"),
+            ("fails", "Exception"),
+        ):
+            assert process.call(name, (np.ones(1),))["error"] == error
+        np.testing.assert_array_equal(process.call("fine", (np.ones(1),))["results"], [1])
+
+
 COUNTED = """
 import collections
 
