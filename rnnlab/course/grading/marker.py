@@ -13,9 +13,9 @@ from rnnlab.course.exercises import exercise as exercise_of
 from rnnlab.course.grading.functions import RemoteFunction
 from rnnlab.course.grading.marks import FunctionMark
 from rnnlab.course.grading.process import StudentProcess
-from rnnlab.course.grading.submission import Submission, library_functions, parsed, solution
+from rnnlab.course.grading.submission import Submission, library_functions, solution
 from rnnlab.course.grading.suspicions import Suspicion, calls_forwards, loses_digits
-from rnnlab.course.notebook_cells import CourseNotebook, keyword_arguments
+from rnnlab.course.notebook_cells import CourseNotebook, keyword_arguments, parsed
 from rnnlab.course.running import costs_a_result
 
 __all__ = ["Marker", "max_points_of"]
