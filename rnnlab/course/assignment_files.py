@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 from rnnlab.course import assignment
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_folder, atomic_write
 
 PACKAGE = "cs231n"  # the package that the course's notebooks import
 
 
 def write_assignment(directory: str | os.PathLike[str]) -> Path:
-    """Write the package ``cs231n`` of the assignment.
+    """Write the package ``cs231n`` of the assignment. It is complete or absent.
 
     ``rnn_layers.py`` and ``classifiers/rnn.py`` have functions to fill in, which raise NotImplementedError.
     The other modules are those of :mod:`rnnlab.cs231n`.
@@ -33,11 +33,10 @@ def write_assignment(directory: str | os.PathLike[str]) -> Path:
         If it exists. Nothing is written then.
     """
     source, target = Path(assignment.__file__).parent, Path(directory) / PACKAGE
-    try:
-        target.mkdir(parents=True)
-    except FileExistsError:
-        raise FileExistsError(f"{target} exists, expected no such folder: nothing is written") from None
-    for path in sorted(source.rglob("*.py")):
-        with atomic_write(target / path.relative_to(source)) as temporary:
-            temporary.write_bytes(path.read_bytes())
+    if os.path.lexists(target):
+        raise FileExistsError(f"{target} exists, expected no such folder: nothing is written")
+    with atomic_folder("write_assignment: directory", target) as folder:
+        for path in sorted(source.rglob("*.py")):
+            with atomic_write(folder / path.relative_to(source)) as temporary:
+                temporary.write_bytes(path.read_bytes())
     return target

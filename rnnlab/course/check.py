@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,24 @@ class Report:
     def passed(self) -> bool:
         """Whether everything is right."""
         return not self.problems and not self.wrong
+
+    def without(self, earlier: Report | None, names: Collection[str]) -> Report:
+        """The findings that are not in an earlier report, with the errors of some results and gradients only.
+
+        Parameters
+        ----------
+        earlier : Report, optional
+            A report on some of the functions, for the same inputs.
+        names : collection of str
+            The results and gradients.
+        """
+        problems, diagnoses = (earlier.problems, earlier.diagnoses) if earlier else ([], [])
+        return replace(
+            self,
+            errors={name: error for name, error in self.errors.items() if name in names},
+            problems=[each for each in self.problems if each not in problems],
+            diagnoses=self.diagnoses[len(diagnoses) :],
+        )
 
     def _ipython_display_(self) -> None:
         """Show the report as the last value of a notebook's cell, unless :func:`check` has printed it."""

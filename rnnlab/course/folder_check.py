@@ -216,15 +216,12 @@ def _backward_problems(
     if not forward_report.errors:
         return [f"not checked, because {exercise.functions[0]} does not return its results"]
     report = examine(exercise.name, forward, backward, seed=0)
-    return _problems(report, forward_report)
+    return _problems(report.without(forward_report, exercise.gradients))
 
 
-def _problems(report: Report, before: Report | None = None) -> list[str]:
-    """The problems in a report, without those that an earlier report on some of the functions contains."""
-    seen_problems, seen_diagnoses = (before.problems, before.diagnoses) if before else ([], [])
-    diagnoses = report.diagnoses[len(seen_diagnoses) :]
-    found = [each for each in report.problems if each not in seen_problems]
-    return found + [line.strip() for diagnosis in diagnoses for line in str(diagnosis).splitlines()]
+def _problems(report: Report) -> list[str]:
+    explained = [line.strip() for diagnosis in report.diagnoses for line in str(diagnosis).splitlines()]
+    return report.problems + explained
 
 
 def _row(function: str, problems: Sequence[str]) -> Row:

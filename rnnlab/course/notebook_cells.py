@@ -30,6 +30,8 @@ __all__ = [
     "TaggedCell",
     "cleared",
     "keyword_arguments",
+    "parsed",
+    "plain_python",
     "read_content",
     "read_notebook",
 ]
@@ -159,12 +161,30 @@ def read_content(path: str | os.PathLike[str]) -> Any:
 
 def keyword_arguments(source: str, name: str) -> list[str]:
     """The keyword-only arguments of a function that a cell defines; empty if the cell does not define it."""
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError):
-        return []
+    body = parsed(source).body
     functions = [each for each in body if isinstance(each, ast.FunctionDef) and each.name == name]
     return [argument.arg for each in functions[-1:] for argument in each.args.kwonlyargs]
+
+
+def plain_python(text: str) -> str:
+    """Code without IPython's commands, with the same line numbers.
+
+    Code that is valid Python is not changed, because a continued line may begin with ``%`` or ``!=``.
+    """
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        text = re.sub(r"(?m)^([ \t]*)([%!?][^\n]*|[\w.]+\?+[ \t]*)$", r"\1pass", text)
+        return re.sub(r"(?m)^([ \t]*[\w., \t]+=[ \t]*)[%!][^\n]*$", r"\1None", text)
+    return text
+
+
+def parsed(text: str) -> ast.Module:
+    """The syntax tree of the code; an empty one if it is not valid."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return ast.Module([], [])
 
 
 def cleared(source: str) -> str:

@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from rnnlab.course.notebook_cells import CourseNotebook, cleared, read_notebook
 from rnnlab.course.otter_release import require_otter, write_otter_assignment
 from rnnlab.course.release_files import check_wheel
 from rnnlab.errors import InputError
+from rnnlab.files import atomic_folder
 from rnnlab.reading import PathLike
 
 __all__ = ["FORMATS", "Assignment", "find_notebooks", "release"]
@@ -62,8 +62,8 @@ def release(
     Parameters
     ----------
     directory : path
-        The folder of the course. It is complete or absent: everything is written to a temporary folder next
-        to it, which is then renamed.
+        The folder of the course. It is complete or absent: an empty folder is removed, then everything is
+        written to a temporary folder next to it, which is renamed.
     notebooks : path, optional
         The folder of the notebooks. By default ``notebooks`` in the clone from which rnnlab is installed, or
         in the current folder.
@@ -85,7 +85,7 @@ def release(
     Raises
     ------
     FileExistsError
-        If ``directory`` is a file, or a folder that is not empty. Nothing is written then.
+        If ``directory`` is a file, a link, or a folder that is not empty. Nothing is written then.
     ImportError
         If nbgrader, or otter-grader for the format "otter", is not installed.
     ValueError
@@ -96,7 +96,8 @@ def release(
         raise InputError(f"release: format is {format!r}, expected one of: {', '.join(FORMATS)}")
     (require_otter if format == "otter" else require_nbgrader)()
     target = Path(directory)
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+    is_empty_folder = target.is_dir() and not target.is_symlink() and not any(target.iterdir())
+    if os.path.lexists(target) and not is_empty_folder:
         raise FileExistsError(
             f"release: {target} exists, expected no such path or an empty folder: nothing is written"
         )
@@ -107,20 +108,14 @@ def release(
     if built is not None:
         check_wheel(built)
     rng = np.random.default_rng() if rng is None else rng
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
+    if is_empty_folder:
+        target.rmdir()
+    with atomic_folder("release: directory", target) as folder:
         if format == "otter":
             for notebook in chosen:
                 write_otter_assignment(folder, notebook, built, rng)
         else:
             write_nbgrader_course(folder, chosen, course_id, built, rng)
-        folder.chmod(0o755)
-        if target.exists():
-            target.rmdir()
-        folder.rename(target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return [
         Assignment(each.path.stem, len(each.exercises), len(each.answers), each.points) for each in chosen
     ]

@@ -9,12 +9,13 @@ import re
 import sys
 import textwrap
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import rnnlab
 from rnnlab.course.grading.sandbox.imports import ALWAYS
+from rnnlab.course.notebook_cells import parsed, plain_python
 from rnnlab.errors import InputError
 
 __all__ = [
@@ -69,12 +70,12 @@ def requirements(content: Mapping[str, Any], wheel: Path | None) -> str:
         If the notebook imports a package that is not installed.
     """
     distributions = _distributions()
-    names = set()
-    for module in _imported(content) - {*sys.stdlib_module_names, "rnnlab"}:
+    codes, names = _codes(content), set()
+    for module in _imported(codes) - {*sys.stdlib_module_names, "rnnlab"}:
         if module not in distributions:
             raise InputError(f"the notebook imports {module}, which is not installed: its version is unknown")
         names.add(distributions[module][0])
-    code = _code(content)
+    code = "\n".join(codes)
     names |= {package for function, package in _NEEDS.items() if re.search(rf"\b{function}\(", code)}
     first = f"./{wheel.name}" if wheel else f"rnnlab=={rnnlab.__version__}"
     return "\n".join([first, *(f"{name}=={_version(name)}" for name in sorted(names, key=str.lower))]) + "\n"
@@ -193,16 +194,16 @@ def _in_clone() -> bool:
     return (_parent() / "setup.cfg").exists()
 
 
-def _code(content: Mapping[str, Any]) -> str:
-    """All code of a notebook, without IPython's commands."""
+def _codes(content: Mapping[str, Any]) -> list[str]:
+    """The code of each cell of a notebook, without IPython's commands."""
     cells = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
-    return "\n".join(line for cell in cells for line in cell.splitlines() if line.lstrip()[:1] not in "%!")
+    return list(map(plain_python, cells))
 
 
-def _imported(content: Mapping[str, Any]) -> set[str]:
-    """The packages that a notebook imports."""
+def _imported(codes: Sequence[str]) -> set[str]:
+    """The packages that cells import. Cells in other languages, such as %%bash, import none."""
     found = set()
-    for node in ast.walk(ast.parse(_code(content))):
+    for node in (node for code in codes for node in ast.walk(parsed(code))):
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import rnnlab.course.assignment.rnn_layers as unfinished
+from rnnlab.course import assignment_files
 from rnnlab.course.assignment.classifiers.rnn import CaptioningRNN as UnfinishedRNN
 from rnnlab.course.assignment_files import write_assignment
+from rnnlab.files import atomic_write
 from rnnlab.models import CaptioningRNN
 
 from .assignment import fill_in
@@ -196,6 +198,18 @@ def test_a_folder_that_exists_is_left_alone(tmp_path):
         write_assignment(tmp_path / "new" / "folder")
     assert mine.read_text() == "mine"
     assert sorted(written.rglob("*")) == files
+
+
+def test_an_interrupted_command_leaves_nothing(tmp_path, monkeypatch):
+    def interrupted(path):
+        if path.name == "optim.py":
+            raise KeyboardInterrupt
+        return atomic_write(path)
+
+    monkeypatch.setattr(assignment_files, "atomic_write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_assignment(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_files_of_the_folder_are_left_alone(tmp_path):

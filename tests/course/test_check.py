@@ -75,6 +75,31 @@ def test_the_backward_of_a_wrong_forward_is_compared_with_its_own_numeric_gradie
     assert report.wrong == ["next_h"]
 
 
+def test_a_report_without_an_earlier_one():
+    """It has the findings on the backward alone."""
+    exercise = EXERCISES["rnn_step"]
+
+    def forward(x, prev_h, Wx, Wh, b):
+        h = np.tanh(x @ Wx + prev_h @ Wh)
+        b += 1
+        return h, (x, prev_h, Wx, Wh, h)
+
+    def backward(dh, cache):
+        dx, dprev_h, dWx, dWh, db = exercise.backward(dh, cache)
+        return dx.T, dprev_h, dWx, 2 * dWh, 0 * db
+
+    earlier = examine("rnn_step", forward, seed=0)
+    both = examine("rnn_step", forward, backward, seed=0)
+    report = both.without(earlier, exercise.gradients)
+    assert {*report.errors} == {"dprev_h", "dWx", "dWh", "db"}
+    assert report.wrong == ["dWh"]
+    assert ["dx" in each for each in report.problems] == [True]
+    assert [*earlier.problems, *report.problems] == both.problems
+    assert [*earlier.diagnoses, *report.diagnoses] == both.diagnoses
+    assert earlier.problems
+    assert earlier.diagnoses
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from rnnlab.course.notebook_cells import cleared, read_notebook
+from rnnlab.course.notebook_cells import cleared, parsed, plain_python, read_notebook
 
 EXERCISE = """def double(x):
     \"\"\"Twice x.\"\"\"
@@ -137,3 +137,19 @@ def test_it_clears_as_nbgrader_does():
     resources = {"language": "python"}
     found, _ = preprocessors.ClearSolutions().preprocess_cell(tagged, resources, 0)
     assert found.source == cleared(EXERCISE)
+
+
+def test_commands_of_ipython():
+    text = "%matplotlib inline\n  !pip install x\na = 5 % 3\n%%time\n"
+    assert plain_python(text) == "pass\n  pass\na = 5 % 3\npass\n"
+
+
+def test_continued_lines_are_no_commands():
+    text = "x = (\n    a\n    != b\n)\ny = (7\n    % 3)\n"
+    assert plain_python(text) == text
+    assert plain_python("files = !ls\nt = %timeit -o f()\nz = 1\n") == "files = None\nt = None\nz = 1\n"
+
+
+@pytest.mark.parametrize("text", ["def f(:", "\x00", "(" * 10_000])
+def test_no_python(text):
+    assert parsed(text).body == []

@@ -1,6 +1,7 @@
 """A released course: what is in it, what is not, and that nbgrader works with it."""
 
 import json
+import os
 import re
 import shutil
 import zipfile
@@ -191,9 +192,22 @@ def test_a_path_that_exists_is_left_alone(kind, notebooks, tmp_path):
     assert len(list(tmp_path.rglob("*"))) == (2 if kind == "folder" else 1)
 
 
+def test_a_link_to_an_empty_folder_is_left_alone(notebooks, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "course").symlink_to(tmp_path / "folder")
+    with pytest.raises(FileExistsError, match=r"course exists, expected no such path or an empty folder"):
+        release(tmp_path / "course", notebooks=notebooks)
+    assert (tmp_path / "course").is_symlink()
+
+
 def test_an_empty_folder_is_filled(notebooks, tmp_path):
-    assert [each.name for each in release(tmp_path, notebooks=notebooks)] == ["1_a", "2_b"]
+    before = os.umask(0o027)
+    try:
+        assert [each.name for each in release(tmp_path, notebooks=notebooks)] == ["1_a", "2_b"]
+    finally:
+        os.umask(before)
     assert (tmp_path / "release" / "2_b.zip").is_file()
+    assert tmp_path.stat().st_mode & 0o777 == 0o750
 
 
 @pytest.mark.parametrize("error", [OSError("no space"), KeyboardInterrupt()])

@@ -44,6 +44,11 @@ def test_requirements_are_the_installed_versions():
     assert found == [f"rnnlab=={rnnlab.__version__}", *versions]
 
 
+def test_requirements_of_cells_in_several_languages():
+    found = lines("%%bash\nls -l foo", "%%time\nimport numpy", "data = !cat file\nimport PIL")
+    assert [line.partition("==")[0] for line in found] == ["rnnlab", "numpy", "pillow"]
+
+
 def test_requirements_behind_functions_of_rnnlab():
     if not metadata.packages_distributions().get("sklearn"):
         pytest.skip("scikit-learn is not installed")

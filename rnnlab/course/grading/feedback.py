@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import logging
 import multiprocessing
+import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from urllib.parse import quote
 from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
 from rnnlab.course.source_notebook import without_hidden_tests
 from rnnlab.errors import InputError, NotInstalledError
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_text
 
 __all__ = ["require_gradebook", "write_feedback"]
 
@@ -310,7 +311,8 @@ def _write_index(feedback: Path, marks: Sequence[SubmissionMark]) -> None:
     """A table of all submissions for the teacher, with their points and pages."""
     rows = ["<tr><th>student<th>assignment<th>points<th>of<th>look at<th>problem"]
     for mark in marks:
-        link = f'<a href="{quote(_page(mark).as_posix())}">{html.escape(mark.assignment)}</a>'
+        address = quote(os.fsencode(_page(mark).as_posix()))
+        link = f'<a href="{address}">{html.escape(mark.assignment)}</a>'
         cells = [
             html.escape(mark.student),
             link,
@@ -331,9 +333,8 @@ def _page(mark: SubmissionMark) -> Path:
 
 def _write_html(path: Path, title: str, body: str) -> None:
     title = html.escape(title)
-    with atomic_write(path) as temporary:
-        temporary.write_text(
+    with atomic_text(path) as file:
+        file.write(
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-            f"<h1>{title}</h1>{body}</html>\n",
-            "utf8",
+            f"<h1>{title}</h1>{body}</html>\n"
         )

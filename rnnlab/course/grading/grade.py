@@ -161,5 +161,6 @@ def _graded(file: SubmittedFile, source: CourseNotebook, limits: Limits, secret:
 
 
 def _seed(secret: str, file: SubmittedFile) -> int:
-    digest = hashlib.sha256(f"{secret}/{file.student}/{file.assignment}".encode()).digest()
+    text = f"{secret}/{file.student}/{file.assignment}"
+    digest = hashlib.sha256(text.encode("utf8", "surrogateescape")).digest()  # names of files may be no UTF-8
     return int.from_bytes(digest[:8], "little")

@@ -13,9 +13,9 @@ from rnnlab.course.exercises import exercise as exercise_of
 from rnnlab.course.grading.functions import RemoteFunction
 from rnnlab.course.grading.marks import FunctionMark
 from rnnlab.course.grading.process import StudentProcess
-from rnnlab.course.grading.submission import Submission, library_functions, parsed, solution
+from rnnlab.course.grading.submission import Submission, library_functions, solution
 from rnnlab.course.grading.suspicions import Suspicion, calls_forwards, loses_digits
-from rnnlab.course.notebook_cells import CourseNotebook, keyword_arguments
+from rnnlab.course.notebook_cells import CourseNotebook, keyword_arguments, parsed
 from rnnlab.course.running import costs_a_result
 
 __all__ = ["Marker", "max_points_of"]
@@ -96,9 +96,7 @@ class Marker:
         backward = self._remote(mark.name, given)
         of_forward = examine(exercise.name, forward, seed=self._seed)
         report = examine(exercise.name, forward, backward, seed=self._seed)
-        report.problems = [each for each in report.problems if each not in of_forward.problems]
-        report.diagnoses = report.diagnoses[len(of_forward.diagnoses) :]
-        report.errors = {name: error for name, error in report.errors.items() if name in exercise.gradients}
+        report = report.without(of_forward, exercise.gradients)
         marked = mark  # no points
         if report.errors or (report.problems and not report.unchecked):
             marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
@@ -125,7 +123,7 @@ class Marker:
         """The mark of a backward with the cache of the solution's forward."""
         forward = solution(self._source, exercise.functions[0])
         report = examine(exercise.name, forward, backward, seed=self._seed)
-        report.errors = {name: error for name, error in report.errors.items() if name in exercise.gradients}
+        report = report.without(None, exercise.gradients)
         marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
         text = f"With the cache of the right {exercise.functions[0]}:\n{marked.text}"
         if not report.errors:  # the student's cache may have another form

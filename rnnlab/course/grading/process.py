@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import selectors
 import subprocess
@@ -12,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, BinaryIO, NoReturn, Self
+from typing import IO, Any, NoReturn, Self
 
 from rnnlab.course.grading import sandbox
 from rnnlab.course.grading.sandbox import wire
@@ -94,7 +95,7 @@ class StudentProcess:
         self._constants_only = set(constants_only)
         self.limits = limits
         self._process: subprocess.Popen[bytes] | None = None
-        self._requests: BinaryIO | None = None
+        self._requests: int | None = None
         self._replies: int | None = None
         self._output: IO[bytes] | None = None
         self.problems: dict[str, str] = {}  # problems of the definitions, by cell
@@ -191,17 +192,17 @@ class StudentProcess:
             self._process.kill()
             self._process.wait()
             self._process = None
-        for stream in (self._requests, self._output):
-            if stream is not None:
-                stream.close()
-        if self._replies is not None:
-            os.close(self._replies)
-        self._requests = self._output = self._replies = None
+        for end in (self._requests, self._replies):
+            if end is not None:
+                os.close(end)
+        if self._output is not None:
+            self._output.close()
+        self._requests = self._replies = self._output = None
 
     def _launch(self) -> None:
-        request_end, requests = os.pipe()
+        request_end, self._requests = os.pipe()
         self._replies, reply_end = os.pipe()
-        self._requests = os.fdopen(requests, "wb")
+        os.set_blocking(self._requests, False)  # the process may not read
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  closed by stop
         folder = str(Path(sandbox.__file__).parent)
         environment = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
@@ -228,15 +229,28 @@ class StudentProcess:
         self.filtered = bool(answer["filtered"])
 
     def _ask(self, request: Mapping[str, Any], seconds: float | None = None) -> Mapping[str, Any]:
-        assert self._requests is not None
-        try:
-            wire.send(self._requests, dict(request))
-            answer = self._answer(time.monotonic() + (seconds or self.limits.seconds))
-        except BrokenPipeError:
-            self._stop_because(self._ended())
+        deadline = time.monotonic() + (seconds or self.limits.seconds)
+        self._write(request, deadline)
+        answer = self._answer(deadline)
         if not isinstance(answer, Mapping):
             self._stop_because("has written into the channel of the results")
         return answer
+
+    def _write(self, request: Mapping[str, Any], deadline: float) -> None:
+        """Write a request."""
+        assert self._requests is not None
+        frame = io.BytesIO()
+        wire.send(frame, dict(request))
+        rest = frame.getbuffer()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._requests, selectors.EVENT_WRITE)
+            while rest:
+                if not selector.select(max(deadline - time.monotonic(), 0)):
+                    self._stop_because(_no_result(self.limits.seconds))
+                try:
+                    rest = rest[os.write(self._requests, rest) :]
+                except BrokenPipeError:
+                    self._stop_because(self._ended())
 
     def _answer(self, deadline: float) -> Any:
         start = self._read(wire.START, deadline)

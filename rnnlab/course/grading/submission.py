@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.course.exercises import EXERCISES
-from rnnlab.course.notebook_cells import CourseNotebook
+from rnnlab.course.notebook_cells import CourseNotebook, parsed, plain_python
 from rnnlab.course.source_notebook import without_hidden_tests
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.limits import NOTEBOOK_BYTES
@@ -22,7 +22,6 @@ __all__ = [
     "Submission",
     "helpers",
     "library_functions",
-    "parsed",
     "read_submission",
     "solution",
 ]
@@ -188,19 +187,6 @@ def solution(source: CourseNotebook, name: str) -> Callable[..., Any] | None:
     return namespace.get(name)
 
 
-def plain_python(text: str) -> str:
-    """Code without IPython's commands, with the same line numbers.
-
-    Code that is valid Python is not changed, because a continued line may begin with ``%`` or ``!=``.
-    """
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        text = re.sub(r"(?m)^([ \t]*)([%!?][^\n]*|[\w.]+\?+[ \t]*)$", r"\1pass", text)
-        return re.sub(r"(?m)^([ \t]*[\w., \t]+=[ \t]*)[%!][^\n]*$", r"\1None", text)
-    return text
-
-
 def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
     try:
         if (size := path.stat().st_size) > NOTEBOOK_BYTES:
@@ -248,14 +234,6 @@ def _tag(cell: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _normal(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
-
-
-def parsed(text: str) -> ast.Module:
-    """The syntax tree of the code; an empty one if it is not valid."""
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return ast.Module([], [])
 
 
 def _is_blank(text: str, name: str) -> bool:

@@ -17,8 +17,8 @@ import numpy as np
 
 from rnnlab.course.exercise import Draw, Exercise, WrongResults, copied
 from rnnlab.course.grading.functions import RemoteFunction
-from rnnlab.course.grading.submission import Submission, helpers, parsed
-from rnnlab.course.notebook_cells import CourseNotebook
+from rnnlab.course.grading.submission import Submission, helpers
+from rnnlab.course.notebook_cells import CourseNotebook, parsed
 from rnnlab.course.running import FunctionStopped
 from rnnlab.gradcheck.numeric import relative_distance
 from rnnlab.types import Array

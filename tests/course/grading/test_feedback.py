@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,16 @@ def test_names_that_nbgrader_cannot_read(tmp_path: Path) -> None:
     (tmp_path / "submitted" / "Lee [Sam]").mkdir(parents=True)
     with pytest.raises(ValueError, match=r"Lee \[Sam\]: found one of .* in the name of a student"):
         write_feedback(tmp_path, [])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "gradebook.db").touch()
+    student = os.fsdecode(b"Jos\xe9")
+    write_feedback(tmp_path, [SubmissionMark(student, "1_rnn", [], problem="no notebook")])
+    assert r"<h1>1_rnn, Jos\udce9</h1>" in page(tmp_path, student)
+    index = (tmp_path / "feedback/index.html").read_text("utf8")
+    assert r'<td>Jos\udce9<td><a href="Jos%E9/1_rnn/1_rnn.html">' in index
 
 
 def test_no_gradebook(tmp_path: Path) -> None:

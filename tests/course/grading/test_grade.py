@@ -43,6 +43,14 @@ def test_blank(source: Path, tmp_path: Path) -> None:
     assert "cannot be checked until rnn_step_forward works" in text_of(mark, "rnn_step_backward")
 
 
+def test_a_student_whose_name_is_not_utf8(source: Path, tmp_path: Path) -> None:
+    blank = submission(**{name: stub(name) for name in SOLUTIONS})
+    file = SubmittedFile("Jos\udce9", "rnn", write(tmp_path / "rnn.ipynb", blank), source)
+    mark = grade_submission(file, limits=LIMITS, secret="s")
+    assert mark.problem == ""
+    assert "not implemented yet" in text_of(mark, "rnn_step_forward")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "says"),

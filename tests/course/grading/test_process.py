@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from rnnlab.course.grading.process import Limits, Stopped, StudentProcess
+from rnnlab.course.grading.sandbox import wire
 
 LIMITS = Limits(seconds=3, megabytes=1500, output_bytes=100_000)
 
@@ -197,6 +199,31 @@ def test_stopped_and_started_again(name: str, reason: str) -> None:
         assert time.monotonic() - started < 60
         assert not process.running
         np.testing.assert_array_equal(call(process, "fine"), np.ones(2))
+
+
+def test_a_process_that_does_not_read_is_stopped() -> None:
+    """The request is larger than the buffer of a pipe."""
+    frame = io.BytesIO()
+    wire.send(frame, {"problems": (), "functions": ()})
+    forging = f"""
+import random, time
+
+def forge():
+    for number in range(3, 20):
+        try:
+            random._os.write(number, {frame.getvalue()!r})
+        except OSError:
+            pass
+    time.sleep(20)
+
+forged = forge()
+"""
+    cells = {"forging": forging, "large": f"def fine(x):\n    return x\n# {'x' * 300_000}"}
+    with StudentProcess(cells, Limits(seconds=0.5)) as process:
+        started = time.monotonic()
+        process.start()
+        assert time.monotonic() - started < 15
+        assert process.problems["large"].startswith("large has no result after 0.5 s")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,6 @@ from rnnlab.course.grading.submission import (
     Submission,
     helpers,
     library_functions,
-    parsed,
-    plain_python,
     read_submission,
     solution,
 )
@@ -110,11 +108,6 @@ def test_helpers_and_library_functions(tmp_path: Path) -> None:
     assert library_functions(source, Submission(path, {}, own)) == {}
 
 
-def test_commands_of_ipython() -> None:
-    text = "%matplotlib inline\n  !pip install x\na = 5 % 3\n%%time\n"
-    assert plain_python(text) == "pass\n  pass\na = 5 % 3\npass\n"
-
-
 def test_cells_are_in_the_order_of_the_notebook(source: Path, tmp_path: Path) -> None:
     notebook = submission("last = 1")
     notebook.insert(3, cell("code", "between = 1"))
@@ -123,17 +116,6 @@ def test_cells_are_in_the_order_of_the_notebook(source: Path, tmp_path: Path) ->
     assert names[:3] == ["rnn_step_forward", "cell 3", "rnn_step_backward"]
     assert found.cells[names[-1]] == "last = 1"
     assert found.cells == {**found.exercises, **found.others}
-
-
-def test_continued_lines_are_no_commands() -> None:
-    text = "x = (\n    a\n    != b\n)\ny = (7\n    % 3)\n"
-    assert plain_python(text) == text
-    assert plain_python("files = !ls\nt = %timeit -o f()\nz = 1\n") == "files = None\nt = None\nz = 1\n"
-
-
-@pytest.mark.parametrize("text", ["def f(:", "\x00", "(" * 10_000])
-def test_no_python(text: str) -> None:
-    assert parsed(text).body == []
 
 
 def test_lost_metadata(source: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import platform
 import sys
 from typing import Any
 
-_REFUSED = {
+_REFUSED = {  # by the name of an audit event, or its part before the first dot
     "open": "opens the file {0!r}",
     "os": "calls the operating system ({event})",
     "subprocess": "starts another program",
@@ -29,6 +29,10 @@ _REFUSED = {
     "resource": "changes its limits",
     "sqlite3": "opens a database",
     "webbrowser": "starts another program",
+    **dict.fromkeys(
+        ["sys.setprofile", "sys.settrace", "sys.monitoring.register_callback"],
+        "sets a function that observes calls ({event})",
+    ),
 }
 
 
@@ -54,14 +58,21 @@ def limit_resources(*, seconds: int, megabytes: int, output_bytes: int) -> None:
 
 
 def refuse_by_audit() -> None:
-    """Refuse files, programs, connections and ctypes from now on. This cannot be undone."""
+    """Refuse files, programs, connections, ctypes and profilers from now on. This cannot be undone."""
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        what = _REFUSED.get(event.partition(".")[0])
+        what = _REFUSED.get(event) or _REFUSED.get(event.partition(".")[0])
         if what is not None:
+            _deeper(10)  # Python also replaces a profile function that reaches the recursion limit
             raise Refused(what.format(*arguments, event=event) if "{0" in what else what.format(event=event))
 
     sys.addaudithook(hook)
+
+
+def _deeper(count: int) -> None:
+    """Nest so many calls, which raises RecursionError near the recursion limit."""
+    if count:
+        _deeper(count - 1)
 
 
 # ---------------------------------------------------------------- the filter of system calls

@@ -44,17 +44,23 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     sys.path[:] = []
     filtered = confinement.filter_system_calls()
     imports.guard()
+    sys.setprofile(student.count)  # for good: the audit hook refuses to replace it
     confinement.refuse_by_audit()
     wire.send(replies, {"filtered": filtered})
     while (request := _received(requests)) is not None:
-        try:
-            answer = student.define(**request) if "source" in request else student.call(**request)
-        except MemoryError:
-            answer = {"error": "MemoryError", "message": "out of memory", "place": ""}
+        answer = _answer(student, request)
         try:
             wire.send(replies, answer)
-        except MemoryError:
-            wire.send(replies, {"error": "MemoryError", "message": "the results are too large", "place": ""})
+        except BaseException as error:  # of the student's results, such as a list that contains itself
+            wire.send(replies, _described(error, "the results are too large"))
+
+
+def _answer(student: _Student, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return student.define(**request) if "source" in request else student.call(**request)
+    except BaseException as error:  # of the student's objects, outside the student's functions
+        described = _described(error, "out of memory")
+        return {"problems": (described,), "functions": ()} if "source" in request else described
 
 
 def _received(stream: BinaryIO) -> Any:
@@ -76,7 +82,9 @@ class _Student:
         self._asked: set[str] = set()  # the functions that the other process computes
         self._here = ""  # the cell of the running exercise
         self._caches: OrderedDict[int, Any] = OrderedDict()
-        self._count = 0
+        self._last_cache = 0
+        self._counted: set[Any] = set()  # the code of the functions whose calls are counted
+        self._forwards = 0
 
     def define(self, source: str, name: str, constants_only: bool) -> dict[str, Any]:
         """Run the definitions of a cell, one after the other; other statements are ignored.
@@ -88,13 +96,13 @@ class _Student:
         try:
             statements = ast.parse(source, filename).body
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-            return {"problems": (self._described(error, filename),), "functions": ()}
+            return {"problems": (_described(error),), "functions": ()}
         problems, before = [], dict(self._names)
         for statement in filter(_is_constant if constants_only else _defines, statements):
             try:
                 exec(compile(ast.Module([statement], []), filename, "exec"), self._names)
             except BaseException as error:  # SystemExit and KeyboardInterrupt come from the student, too
-                problems.append(self._described(error, filename))
+                problems.append(_described(error))
         if callable(self._names.get(name)) and self._names[name] is not before.get(name):
             self._names[name] = self._linked(name)
         self._rebound |= {each for each, value in before.items() if self._names.get(each) is not value}
@@ -123,17 +131,18 @@ class _Student:
             called = self._after.get(function, {}).get(function, self._names.get(function))
             if not callable(called):
                 return {"error": "NameError", "message": f"{function} is not defined", "place": ""}
-            counter = _Counter([self._names.get(name) for name in counted])
+            own = [getattr(each, "__wrapped__", each) for each in map(self._names.get, counted)]
+            self._counted = {getattr(each, "__code__", None) for each in own} - {None}
+            self._forwards = 0
             try:
-                with counter:
-                    returned = called(*given, **options)
+                returned = called(*given, **options)
             except MemoryError:
                 raise
             except BaseException as error:
-                return self._described(error, None)
+                return _described(error)
         changed = [not _same(old, dict(_arrays(each))) for old, each in zip(before, given, strict=True)]
         results = list(returned) if isinstance(returned, tuple | list) else [returned]
-        if keep_cache:
+        if keep_cache and results:
             results[-1] = self._kept(results[-1])
         return {
             "results": tuple(results) if isinstance(returned, tuple | list) else results[0],
@@ -142,8 +151,13 @@ class _Student:
                 for each, each_changed, sent in zip(given, changed, arguments, strict=True)
             ),
             "changed": tuple(changed),
-            "forwards": counter.forwards,
+            "forwards": self._forwards,
         }
+
+    def count(self, frame: FrameType, event: str, _: Any) -> None:
+        """Count the calls of some functions, such as forwards while a backward runs: a profile function."""
+        if event == "call" and frame.f_code in self._counted:
+            self._forwards += 1
 
     @contextmanager
     def _computed_elsewhere(self, asked: tuple[str, ...]) -> Iterator[None]:
@@ -202,44 +216,39 @@ class _Student:
         return ask
 
     def _kept(self, cache: Any) -> wire.Handle:
-        self._count += 1
-        self._caches[self._count] = cache
+        self._last_cache += 1
+        self._caches[self._last_cache] = cache
         if len(self._caches) > _MOST_CACHES:
             self._caches.popitem(last=False)
-        return wire.Handle(self._count)
+        return wire.Handle(self._last_cache)
 
-    def _described(self, error: BaseException, filename: str | None) -> dict[str, Any]:
-        """An exception, and the line of the student's code that raised it."""
-        place = ""
-        if isinstance(error, SyntaxError) and error.lineno:
-            place = f"line {error.lineno}: {(error.text or '').strip()}"
-        traceback = error.__traceback__
-        while traceback is not None:
-            code, line = traceback.tb_frame.f_code, traceback.tb_lineno
-            if code.co_filename.startswith("<") and code.co_filename in linecache.cache:
-                place = f"{code.co_filename[1:-1]}, line {line}: {_line(code.co_filename, line)}"
-            traceback = traceback.tb_next
+
+def _described(error: BaseException, out_of_memory: str = "") -> dict[str, Any]:
+    """An exception, and the line of the student's code that raised it.
+
+    If ``out_of_memory`` is given, it is the message of all kinds of MemoryError.
+    """
+    if out_of_memory and isinstance(error, MemoryError):
+        return {"error": "MemoryError", "message": out_of_memory, "place": ""}
+    try:
         message = error.msg if isinstance(error, SyntaxError) else _text(error)
-        return {"error": type(error).__name__, "message": message[:_MOST_LETTERS], "place": place}
+        return {"error": type(error).__name__, "message": message[:_MOST_LETTERS], "place": _place(error)}
+    except BaseException:  # the student's exception class may fail
+        return {"error": "Exception", "message": "it cannot be shown", "place": ""}
 
 
-class _Counter:
-    """Counts the calls of some functions, such as forwards while a backward runs."""
-
-    def __init__(self, functions: list[Any]) -> None:
-        self.forwards = 0
-        own = [getattr(each, "__wrapped__", each) for each in functions]
-        self._codes = {getattr(each, "__code__", None) for each in own} - {None}
-
-    def __enter__(self) -> None:
-        sys.setprofile(self._note)
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
-
-    def _note(self, frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code in self._codes:
-            self.forwards += 1
+def _place(error: BaseException) -> str:
+    """The last line of the student's code before the exception."""
+    place = ""
+    if isinstance(error, SyntaxError) and error.lineno:
+        place = f"line {error.lineno}: {(error.text or '').strip()}"
+    traceback = error.__traceback__
+    while traceback is not None:
+        code, line = traceback.tb_frame.f_code, traceback.tb_lineno
+        if code.co_filename.startswith("<") and code.co_filename in linecache.cache:
+            place = f"{code.co_filename[1:-1]}, line {line}: {_line(code.co_filename, line)}"
+        traceback = traceback.tb_next
+    return place
 
 
 def _defines(statement: ast.stmt) -> bool:

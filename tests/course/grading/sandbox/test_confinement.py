@@ -41,6 +41,17 @@ def loads(x):
 
 def changes_environment(x):
     random._os.chdir("/")
+
+import collections
+
+def profiles(x):
+    collections._sys.setprofile(None)
+
+def traces(x):
+    collections._sys.settrace(print)
+
+def observes(x):
+    collections._sys.monitoring.register_callback(0, 1, print)
 """
 
 
@@ -60,6 +71,8 @@ def student() -> Iterator[StudentProcess]:
         ("forks", "os.fork"),
         ("kills", "os.kill"),
         ("changes_environment", "os.chdir"),
+        ("profiles", "sets a function that observes calls (sys.setprofile)"),
+        ("traces", "sets a function that observes calls (sys.settrace)"),
     ],
 )
 def test_refused_by_python(student: StudentProcess, name: str, message: str) -> None:
@@ -68,7 +81,7 @@ def test_refused_by_python(student: StudentProcess, name: str, message: str) -> 
     assert message in answer["message"]
 
 
-@pytest.mark.parametrize("name", ["connects", "loads"])
+@pytest.mark.parametrize("name", ["connects", "loads", "observes"])
 def test_other_errors(student: StudentProcess, name: str) -> None:
     assert "error" in student.call(name, (np.ones(2),))
 

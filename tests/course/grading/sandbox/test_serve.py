@@ -65,6 +65,85 @@ def test_functions_see_the_names_of_their_own_cell() -> None:
             np.testing.assert_array_equal(process.call(name, (np.zeros(1),))["results"], [expected])
 
 
+RESULTS = """
+class Cache(tuple):
+    def __iter__(self):
+        raise SystemExit("none")
+
+class Broken(type):
+    def __getattribute__(cls, name):
+        raise ValueError("none")
+
+class Failure(Exception, metaclass=Broken):
+    pass
+
+def nothing(x):
+    return ()
+
+def cyclic(x):
+    found = [x]
+    found.append(found)
+    return found
+
+def own_tuple(x):
+    return Cache((x, x))
+
+def fails(x):
+    raise Failure
+
+def fine(x):
+    return x
+"""
+
+
+def test_results_and_exceptions_of_any_kind() -> None:
+    """The process goes on."""
+    with StudentProcess({"cell": RESULTS}, Limits()) as process:
+        assert process.call("nothing", (np.ones(1),), keep_cache=True)["results"] == ()
+        for name, error in (
+            ("cyclic", "RecursionError"),
+            ("own_tuple", "SystemExit"),
+            ("fails", "Exception"),
+        ):
+            assert process.call(name, (np.ones(1),))["error"] == error
+        np.testing.assert_array_equal(process.call("fine", (np.ones(1),))["results"], [1])
+
+
+COUNTED = """
+import collections
+
+def one_forward(x):
+    return x
+
+def many(x):
+    return [one_forward(x) for _ in range(50)][0]
+
+def hidden(x):
+    try:
+        collections._sys.setprofile(None)
+    except PermissionError:
+        pass
+    return many(x)
+
+def endless(x):
+    return endless(x)
+
+def deep(x):
+    try:
+        endless(x)
+    except RecursionError:
+        pass
+    return many(x)
+"""
+
+
+def test_calls_are_counted_whatever_a_function_does() -> None:
+    with StudentProcess({"cell": COUNTED}, Limits(), counted=["one_forward"]) as process:
+        for name in ("many", "hidden", "deep", "many"):
+            assert process.call(name, (np.ones(1),))["forwards"] == 50
+        assert process.call("endless", (np.ones(1),))["error"] == "RecursionError"
+
+
 def test_caches_that_are_gone() -> None:
     cell = "def one(x):\n    return x, x\ndef two(x, cache):\n    return cache"
     with StudentProcess({"cell": cell}, Limits()) as process:
