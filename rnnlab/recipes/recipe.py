@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, get_args
 
 from rnnlab.data.subwords import SUBWORDS
 from rnnlab.errors import InputError
@@ -110,27 +110,6 @@ class _Tables:
     def to_dict(self) -> dict[str, Any]:
         """Tables that JSON can hold, with every key and with paths as they were written."""
         return to_table(self)
-
-    @classmethod
-    def from_dict(
-        cls,
-        tables: Mapping[str, Any],
-        source: str = "config",
-        overrides: Sequence[str] = (),
-        *,
-        to_train: bool = True,
-    ) -> Self:
-        """The inverse of :meth:`to_dict`; see :func:`recipe_from_dict`."""
-        tables, keys = with_overrides(tables, overrides)
-        check_reach(keys, tables.get("stage"))
-        place = Place(source, overrides=keys)
-        recipe = from_table(cls, tables, place)
-        if to_train:
-            try:
-                recipe.check_training()
-            except (ValueError, TypeError) as error:
-                raise RecipeError(place.message(error)) from error
-        return recipe
 
 
 @dataclass(frozen=True)
@@ -237,15 +216,22 @@ def recipe_from_dict(
     """
     check_depth(tables, source)
     overridden, keys = with_overrides(tables, overrides)
+    place = Place(source, overrides=keys)
     data = overridden.get("data")
     kinds = {kind: recipe for recipe in RECIPES for kind in kinds_of(recipe)}
     kind = data.get("kind") if isinstance(data, Mapping) else next(iter(kinds))
     if not isinstance(kind, str) or kind not in kinds:
         found = "missing" if kind is None else repr(kind)
-        place = Place(source, overrides=keys) / "data" / "kind"
-        raise RecipeError(f"{place} is {found}, expected one of {', '.join(map(repr, kinds))}")
+        expected = ", ".join(map(repr, kinds))
+        raise RecipeError(f"{place / 'data' / 'kind'} is {found}, expected one of {expected}")
     check_reach(keys, overridden.get("stage"))
-    return kinds[kind].from_dict(tables, source, overrides, to_train=to_train)
+    recipe = from_table(kinds[kind], overridden, place)
+    if to_train:
+        try:
+            recipe.check_training()
+        except (ValueError, TypeError) as error:
+            raise RecipeError(place.message(error)) from error
+    return recipe
 
 
 def kinds_of(recipe: type[Recipe]) -> list[str]:
