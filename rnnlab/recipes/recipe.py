@@ -78,7 +78,8 @@ __all__ = [
 class _Tables:
     """The parts that all kinds of recipes have."""
 
-    REFUSED: ClassVar[tuple[str, ...]] = ()  # keys of [training] and [[stage]] that this kind does not have
+    # Keys of [training] and [[stage]] that this kind does not have, and the models that they are for.
+    REFUSED: ClassVar[Mapping[str, str]] = {}
     training: TrainingTable
     stage: list[StageTable]
     callbacks: CallbacksTable
@@ -142,7 +143,7 @@ class CaptioningRecipe(_Tables):
 class TranslationRecipe(_Tables):
     """A recipe for sentences from sentences: another language's, or comments of code."""
 
-    REFUSED = ("self_critical",)
+    REFUSED: ClassVar = {"self_critical": "models that caption images"}
     data: ParallelTable | HabeasTable
     model: TranslationModelTable = field(default_factory=TranslationModelTable)
     training: TrainingTable = field(default_factory=TrainingTable)
@@ -156,14 +157,14 @@ class TranslationRecipe(_Tables):
         check_translation_metrics(self.data, self.evaluation)
         _check_word_vectors(self)
         check_losses(self.stages(), self.model.options())
-        _check_no_self_critical(self)
+        _check_refused(self)
 
 
 @dataclass(frozen=True)
 class ClassificationRecipe(_Tables):
     """A recipe for classes of sequences, such as the pixels of images."""
 
-    REFUSED = ("self_critical", "scheduled_sampling")
+    REFUSED: ClassVar = {**TranslationRecipe.REFUSED, "scheduled_sampling": "models that write sentences"}
     data: MnistTable | DigitsTable
     model: ClassificationModelTable = field(default_factory=ClassificationModelTable)
     training: TrainingTable = field(default_factory=TrainingTable)
@@ -174,13 +175,7 @@ class ClassificationRecipe(_Tables):
     def __post_init__(self) -> None:
         _check_monitors(self, ["val_loss", "val_accuracy"])
         check_losses(self.stages(), self.model.options())
-        _check_no_self_critical(self)
-        for table, training in self.trainings().items():
-            if training.scheduled_sampling is not None:
-                raise InputError(
-                    f"{table}.scheduled_sampling is for models that write sentences, "
-                    f"expected none in a recipe of data.kind {self.data.kind!r}"
-                )
+        _check_refused(self)
 
 
 Recipe = CaptioningRecipe | TranslationRecipe | ClassificationRecipe
@@ -282,13 +277,15 @@ def _check_word_vectors(recipe: Any) -> None:
         )
 
 
-def _check_no_self_critical(recipe: Any) -> None:
-    for stage in recipe.stages():
-        if stage.self_critical is not None:
-            raise InputError(
-                f"stage.{stage.number}.self_critical is for models that caption images, "
-                f"expected none in a recipe of data.kind {recipe.data.kind!r}"
-            )
+def _check_refused(recipe: Any) -> None:
+    """Raise ValueError if a stage has a key that this kind of recipe refuses."""
+    for (table, training), stage in zip(recipe.trainings().items(), recipe.stages(), strict=True):
+        for key, others in recipe.REFUSED.items():
+            if getattr(stage if hasattr(stage, key) else training, key) is not None:
+                raise InputError(
+                    f"{table}.{key} is for {others}, expected none in a recipe of data.kind "
+                    f"{recipe.data.kind!r}"
+                )
 
 
 def load_recipe(recipe: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
