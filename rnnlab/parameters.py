@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
 from math import prod
 from typing import Any
 
@@ -239,6 +239,25 @@ def distinct(owner: str, *parts: Mapping[str, Shape]) -> Shapes:
             )
         shapes |= part
     return shapes
+
+
+def merged(places: Iterable[slice]) -> Iterator[slice]:
+    """The slices of a buffer in their order, with adjacent ones merged and without empty ones.
+
+    Examples
+    --------
+    >>> list(merged([slice(5, 8), slice(0, 3), slice(3, 4)]))
+    [slice(0, 4, None), slice(5, 8, None)]
+    """
+    start = stop = 0
+    for place in sorted(places, key=lambda place: place.start):
+        if place.start > stop:
+            if stop > start:
+                yield slice(start, stop)
+            start = place.start
+        stop = place.stop
+    if stop > start:
+        yield slice(start, stop)
 
 
 def scoped(prefix: str, shapes: Mapping[str, Shape]) -> Shapes:

@@ -13,10 +13,8 @@ from rnnlab.ensembles import load_ensemble
 from rnnlab.models import ClassifierEnsemble
 from rnnlab.recipes.recipe import (
     CaptioningEvaluationTable,
-    CaptioningRecipe,
-    ClassificationRecipe,
     TranslationEvaluationTable,
-    TranslationRecipe,
+    recipe_from_dict,
 )
 from rnnlab.tasks.search import decode
 
@@ -51,7 +49,7 @@ def captioner(folder):
             "decoding": {"method": "beam", "beam_size": 2, "max_length": 12},
             "evaluation": {"metrics": ["BLEU"]},
         }
-        return trained(CaptioningRecipe.from_dict(tables), folder / name)
+        return trained(recipe_from_dict(tables), folder / name)
 
     return train
 
@@ -66,7 +64,7 @@ def translator(folder):
             "training": {**TRAINING, "seed": seed},
             "evaluation": {"split": "test_small"},
         }
-        return trained(TranslationRecipe.from_dict(tables), folder / name)
+        return trained(recipe_from_dict(tables), folder / name)
 
     return train
 
@@ -82,7 +80,7 @@ def classifier(folder):
             "training": {**TRAINING, "seed": seed},
             "evaluation": {"max_images": 20},
         }
-        return trained(ClassificationRecipe.from_dict(tables), folder / name)
+        return trained(recipe_from_dict(tables), folder / name)
 
     return train
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnlab.parameters import Parameters
+from rnnlab.parameters import Parameters, merged
 
 SHAPES = {"W": (2, 3), "none": (0, 4), "b": (3,), "scalar": ()}
 
@@ -149,6 +149,12 @@ def test_a_place_is_where_the_view_is(params):
         np.testing.assert_array_equal(params.flat[params.place(name)], view.reshape(-1))
     with pytest.raises(KeyError, match="no parameter 'V'"):
         params.place("V")
+
+
+def test_adjacent_places_are_merged():
+    places = [slice(7, 9), slice(0, 3), slice(3, 3), slice(3, 5), slice(9, 9), slice(12, 12)]
+    assert list(merged(places)) == [slice(0, 5), slice(7, 9)]
+    assert list(merged([])) == []
 
 
 def test_a_scope_has_the_names_without_their_prefix():

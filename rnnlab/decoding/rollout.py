@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
@@ -78,7 +77,7 @@ def greedy(
         no_repeat_ngram=no_repeat_ngram,
     )
     attention = attention_of("greedy", model, return_alignments)
-    return _rollout(model, model.start(source), constraints, attention, _best)
+    return [[found] for found in _rollout(model, model.start(source), constraints, attention, _best)]
 
 
 def sample(
@@ -167,7 +166,7 @@ def sample(
         return ops.asnumpy(tokens), ops.asnumpy(log_probs[ops.asarray(np.arange(len(tokens))), tokens])
 
     found = _rollout(model, state, constraints, attention, choose)
-    return [list(chain.from_iterable(found[row : row + count])) for row in range(0, N, count)]
+    return [found[row : row + count] for row in range(0, N, count)]
 
 
 def _best(log_probs: Array, sources: Array, step: int) -> tuple[Array, Array]:
@@ -213,9 +212,9 @@ def _rollout(
     constraints: Constraints,
     attention: Callable[[DecodingState], Array] | None,
     choose: Choose,
-) -> list[list[Hypothesis]]:
+) -> list[Hypothesis]:
     return [
-        [hypothesis]
+        hypothesis
         for sources, part in chunks(state, ROWS)
         for hypothesis in _rollout_chunk(model, sources, part, constraints, attention, choose)
     ]
@@ -241,7 +240,8 @@ def _rollout_chunk(
         log_probs, state = advanced(constraints.function, model, state, last)
         if attention is not None:
             weights.append(placed(attention(state), active, n))
-        log_probs = constraints.apply(log_probs, t, tokens[active, :t])
+        history = tokens[active, :t] if constraints.no_repeat_ngram else None
+        log_probs = constraints.apply(log_probs, t, history)
         last, gained = choose(log_probs, sources[active], t)
         check_numbers(constraints.function, gained)
         ends = last == model.end_token

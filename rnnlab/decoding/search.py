@@ -135,15 +135,10 @@ def num_rows(state: DecodingState) -> int:
     TypeError
         If it has arrays in a list or a dict.
     """
-    rows = _num_rows(state)
-    if rows is None:
-        raise InputError("the state has no array in it, expected at least one with a row for each source")
-    return rows
-
-
-def _num_rows(state: DecodingState) -> int | None:
     array = _first_array(state)
-    return None if array is None else int(array.shape[0])
+    if array is None:
+        raise InputError("the state has no array in it, expected at least one with a row for each source")
+    return int(array.shape[0])
 
 
 def _first_array(state: DecodingState) -> Array | None:

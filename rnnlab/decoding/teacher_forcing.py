@@ -14,6 +14,7 @@ import numpy as np
 
 from rnnlab.decoding.search import StepModel, advanced, num_rows, select
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
+from rnnlab.layers.recurrent.packing import lengths_to_last
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -70,7 +71,7 @@ def teacher_forced(
     rows_of_source = len(sentences)
     sentences = sentences.reshape(-1 if sentences.size else 0, sentences.shape[-1])
     real = sentences[:, 1:] != null_token
-    lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1, initial=0)
+    lengths = lengths_to_last(real)
     alive = np.arange(len(sentences))
     if not lengths.any():
         return

@@ -248,7 +248,7 @@ class SequenceClassifier(Model):
         N: int,
         grads: Parameters,
         rng: Random,
-        with_inputs: bool,
+        with_inputs: bool = False,
         *,
         mask: Array | None = None,
         reverse: Array | None = None,
@@ -308,23 +308,17 @@ class SequenceClassifier(Model):
             arrays["reverse"] = reverse
         return Padded(arrays, rows / max(1, N))
 
-    def padded_loss(
-        self, batch: Padded, *, rng: Random = None, grads: Parameters, inputs: bool = False
-    ) -> Any:
+    def padded_loss(self, batch: Padded, *, rng: Random = None, grads: Parameters) -> Any:
         """The loss of a batch from :meth:`padded`. Its gradients are added into ``grads``.
 
         It does not synchronise with the device, and the work done depends on the shapes of the arrays alone.
-        If ``inputs`` is true, it returns the loss and the gradients of the inputs.
         """
         self._check_losses("padded_loss")
         x, labels, weights = (batch.arrays[name] for name in ("x", "labels", "weights"))
         N, T, _ = x.shape
         whole = round(N / batch.share) if N else 1
-        masks = {name: batch.arrays.get(name) for name in ("mask", "reverse")}
-        loss, dinputs = self._classified_loss(
-            x, labels, weights, np.full(N, T), whole, grads, rng, inputs, **masks
-        )
-        return (loss, dinputs) if inputs else loss
+        masks: dict[str, Any] = {name: batch.arrays.get(name) for name in ("mask", "reverse")}
+        return self._classified_loss(x, labels, weights, np.full(N, T), whole, grads, rng, **masks)[0]
 
     def nll(self, x: Array, labels: Array, lengths: Array | None = None) -> tuple[float, int]:
         """The negative log-likelihood of a batch, as in inference, without gradients.

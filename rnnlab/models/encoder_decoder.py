@@ -190,7 +190,7 @@ class EncoderDecoder(Inference):
         scales: LossScales,
         grads: Parameters,
         rng: Random,
-        with_inputs: bool,
+        with_inputs: bool = False,
     ) -> tuple[float, Any]:
         """The loss, and the gradients of the inputs or None. Those of parameters are added into ``grads``."""
         params, self.last_terms = self.params, {}
@@ -280,19 +280,14 @@ class EncoderDecoder(Inference):
         arrays = forced.padded(scales.divisor, self.null_token, self.dtype)
         return Padded(self._padded_inputs(inputs) | arrays, scales.share)
 
-    def padded_loss(
-        self, batch: Padded, *, rng: Random = None, grads: Parameters, inputs: bool = False
-    ) -> Any:
+    def padded_loss(self, batch: Padded, *, rng: Random = None, grads: Parameters) -> Any:
         """The loss of a batch from :meth:`padded`. Its gradients are added into ``grads``.
 
         It does not synchronise with the device, and the work done depends on the shapes of the arrays alone.
-        If ``inputs`` is true, it returns the loss and the gradients of the inputs.
         """
         self._check_losses("padded_loss")
         source, forced = self._inputs_of_padded(batch.arrays), TeacherForced.of_padded(batch.arrays)
-        scales = LossScales(1, batch.share)
-        loss, dinputs = self._teacher_forced_loss(source, forced, scales, grads, rng, inputs)
-        return (loss, dinputs) if inputs else loss
+        return self._teacher_forced_loss(source, forced, LossScales(1, batch.share), grads, rng)[0]
 
     def _with_samples(
         self, inputs: Any, forced: TeacherForced, sampling: float, rng: np.random.Generator

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, get_args
 
 from rnnlab.data.subwords import SUBWORDS
 from rnnlab.errors import InputError
@@ -78,7 +78,8 @@ __all__ = [
 class _Tables:
     """The parts that all kinds of recipes have."""
 
-    REFUSED: ClassVar[tuple[str, ...]] = ()  # keys of [training] and [[stage]] that this kind does not have
+    # Keys of [training] and [[stage]] that this kind does not have, and the models that they are for.
+    REFUSED: ClassVar[Mapping[str, str]] = {}
     training: TrainingTable
     stage: list[StageTable]
     callbacks: CallbacksTable
@@ -111,27 +112,6 @@ class _Tables:
         """Tables that JSON can hold, with every key and with paths as they were written."""
         return to_table(self)
 
-    @classmethod
-    def from_dict(
-        cls,
-        tables: Mapping[str, Any],
-        source: str = "config",
-        overrides: Sequence[str] = (),
-        *,
-        to_train: bool = True,
-    ) -> Self:
-        """The inverse of :meth:`to_dict`; see :func:`recipe_from_dict`."""
-        tables, keys = with_overrides(tables, overrides)
-        check_reach(keys, tables.get("stage"))
-        place = Place(source, overrides=keys)
-        recipe = from_table(cls, tables, place)
-        if to_train:
-            try:
-                recipe.check_training()
-            except (ValueError, TypeError) as error:
-                raise RecipeError(place.message(error)) from error
-        return recipe
-
 
 @dataclass(frozen=True)
 class CaptioningRecipe(_Tables):
@@ -163,7 +143,7 @@ class CaptioningRecipe(_Tables):
 class TranslationRecipe(_Tables):
     """A recipe for sentences from sentences: another language's, or comments of code."""
 
-    REFUSED = ("self_critical",)
+    REFUSED: ClassVar = {"self_critical": "models that caption images"}
     data: ParallelTable | HabeasTable
     model: TranslationModelTable = field(default_factory=TranslationModelTable)
     training: TrainingTable = field(default_factory=TrainingTable)
@@ -177,14 +157,14 @@ class TranslationRecipe(_Tables):
         check_translation_metrics(self.data, self.evaluation)
         _check_word_vectors(self)
         check_losses(self.stages(), self.model.options())
-        _check_no_self_critical(self)
+        _check_refused(self)
 
 
 @dataclass(frozen=True)
 class ClassificationRecipe(_Tables):
     """A recipe for classes of sequences, such as the pixels of images."""
 
-    REFUSED = ("self_critical", "scheduled_sampling")
+    REFUSED: ClassVar = {**TranslationRecipe.REFUSED, "scheduled_sampling": "models that write sentences"}
     data: MnistTable | DigitsTable
     model: ClassificationModelTable = field(default_factory=ClassificationModelTable)
     training: TrainingTable = field(default_factory=TrainingTable)
@@ -195,13 +175,7 @@ class ClassificationRecipe(_Tables):
     def __post_init__(self) -> None:
         _check_monitors(self, ["val_loss", "val_accuracy"])
         check_losses(self.stages(), self.model.options())
-        _check_no_self_critical(self)
-        for table, training in self.trainings().items():
-            if training.scheduled_sampling is not None:
-                raise InputError(
-                    f"{table}.scheduled_sampling is for models that write sentences, "
-                    f"expected none in a recipe of data.kind {self.data.kind!r}"
-                )
+        _check_refused(self)
 
 
 Recipe = CaptioningRecipe | TranslationRecipe | ClassificationRecipe
@@ -237,15 +211,22 @@ def recipe_from_dict(
     """
     check_depth(tables, source)
     overridden, keys = with_overrides(tables, overrides)
+    place = Place(source, overrides=keys)
     data = overridden.get("data")
     kinds = {kind: recipe for recipe in RECIPES for kind in kinds_of(recipe)}
     kind = data.get("kind") if isinstance(data, Mapping) else next(iter(kinds))
     if not isinstance(kind, str) or kind not in kinds:
         found = "missing" if kind is None else repr(kind)
-        place = Place(source, overrides=keys) / "data" / "kind"
-        raise RecipeError(f"{place} is {found}, expected one of {', '.join(map(repr, kinds))}")
+        expected = ", ".join(map(repr, kinds))
+        raise RecipeError(f"{place / 'data' / 'kind'} is {found}, expected one of {expected}")
     check_reach(keys, overridden.get("stage"))
-    return kinds[kind].from_dict(tables, source, overrides, to_train=to_train)
+    recipe = from_table(kinds[kind], overridden, place)
+    if to_train:
+        try:
+            recipe.check_training()
+        except (ValueError, TypeError) as error:
+            raise RecipeError(place.message(error)) from error
+    return recipe
 
 
 def kinds_of(recipe: type[Recipe]) -> list[str]:
@@ -296,13 +277,15 @@ def _check_word_vectors(recipe: Any) -> None:
         )
 
 
-def _check_no_self_critical(recipe: Any) -> None:
-    for stage in recipe.stages():
-        if stage.self_critical is not None:
-            raise InputError(
-                f"stage.{stage.number}.self_critical is for models that caption images, "
-                f"expected none in a recipe of data.kind {recipe.data.kind!r}"
-            )
+def _check_refused(recipe: Any) -> None:
+    """Raise ValueError if a stage has a key that this kind of recipe refuses."""
+    for (table, training), stage in zip(recipe.trainings().items(), recipe.stages(), strict=True):
+        for key, others in recipe.REFUSED.items():
+            if getattr(stage if hasattr(stage, key) else training, key) is not None:
+                raise InputError(
+                    f"{table}.{key} is for {others}, expected none in a recipe of data.kind "
+                    f"{recipe.data.kind!r}"
+                )
 
 
 def load_recipe(recipe: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:

@@ -245,15 +245,10 @@ def _within(annotations: Mapping[str, Any], key: str) -> str:
     found = [
         f"{name}.{key}"
         for name, annotation in annotations.items()
-        for table in _alternatives(annotation)
+        for table in _members(annotation)[0]
         if dataclasses.is_dataclass(table) and key in (each.name for each in dataclasses.fields(table))
     ]
     return f"did you mean {' or '.join(dict.fromkeys(found))}?" if found else ""
-
-
-def _alternatives(annotation: Any) -> Sequence[Any]:
-    """The types of a union; for any other annotation, the annotation itself."""
-    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else [annotation]
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

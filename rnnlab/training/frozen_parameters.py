@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from rnnlab.errors import InputError
-from rnnlab.parameters import Parameters
+from rnnlab.parameters import Parameters, merged
 
 
 class Trained:
@@ -51,12 +51,7 @@ class Trained:
             raise InputError(f"trains is {patterns}, which leaves none of {', '.join(params)}")
         self.names = tuple(name for name in params if name in trained)
         self.frozen = tuple(name for name in params if name not in trained)
-        self.parts: list[slice] = []
-        for name in self.names:
-            place = params.place(name)
-            if self.parts and self.parts[-1].stop == place.start:
-                place = slice(self.parts.pop().start, place.stop)
-            self.parts.append(place)
+        self.parts = list(merged(map(params.place, self.names)))
 
     def clear_frozen(self, grads: Parameters) -> None:
         """Set the gradients of the frozen parameters to zero."""

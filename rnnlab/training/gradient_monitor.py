@@ -35,6 +35,8 @@ class Recorded(NamedTuple):
 class GradientMonitor(Protocol):
     """Records the loss and the gradient's norm of one iteration after another, and clips the gradient.
 
+    The gradient is always in the same arrays.
+
     Attributes
     ----------
     read_every : int
@@ -49,9 +51,7 @@ class GradientMonitor(Protocol):
     scale: Any
     loss: Any
 
-    def record(
-        self, iteration: int, loss: Any, params: Parameters, grads: Parameters, terms: Terms = NO_TERMS
-    ) -> None:
+    def record(self, iteration: int, loss: Any, terms: Terms = NO_TERMS) -> None:
         """Record an iteration, clip its gradient by value in place, and set ``scale`` to clip it by norm."""
         ...
 
@@ -63,7 +63,7 @@ class GradientMonitor(Protocol):
         """Drop all but the first ``count`` iterations since the last :meth:`read`, after one has failed."""
         ...
 
-    def read(self, first: int, params: Parameters, grads: Parameters) -> list[Recorded]:
+    def read(self, first: int) -> list[Recorded]:
         """The records of the iterations since the last call, the first of which is ``first``.
 
         Raises
@@ -80,17 +80,16 @@ class HostMonitor:
 
     read_every = 1
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
+    def __init__(self, params: Parameters, grads: Parameters, options: Options) -> None:
+        self._params, self._grads, self._options = params, grads, options
         self._recorded: list[Recorded] = []
         self.scale, self.loss = 1.0, math.nan
 
-    def record(
-        self, iteration: int, loss: Any, params: Parameters, grads: Parameters, terms: Terms = NO_TERMS
-    ) -> None:
+    def record(self, iteration: int, loss: Any, terms: Terms = NO_TERMS) -> None:
         """As in :class:`GradientMonitor`; raises the error that :meth:`read` would raise."""
-        loss, norm, options = float(loss), gradient_norm(grads), self._options
-        check_iteration(iteration, loss, norm, params, grads)
+        grads, options = self._grads, self._options
+        loss, norm = float(loss), gradient_norm(grads)
+        check_iteration(iteration, loss, norm, self._params, grads)
         self.loss = loss
         self._recorded.append(Recorded(loss, norm, {name: float(term) for name, term in terms.items()}))
         if options.clip_value is not None:
@@ -106,7 +105,7 @@ class HostMonitor:
         """As in :class:`GradientMonitor`."""
         del self._recorded[count:]
 
-    def read(self, first: int, params: Parameters, grads: Parameters) -> list[Recorded]:
+    def read(self, first: int) -> list[Recorded]:
         """As in :class:`GradientMonitor`."""
         recorded, self._recorded = self._recorded, []
         return recorded
@@ -115,7 +114,8 @@ class HostMonitor:
 class DeviceMonitor:
     """Leaves losses, terms and norms on a GPU: :class:`GradientMonitor`."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, params: Parameters, grads: Parameters, options: Options) -> None:
+        self._params, self._grads = params, grads
         self.read_every = min(options.print_every, _READ_EVERY)
         self._clip_value = options.clip_value
         self._log = gpu_training().GradientLog(self.read_every, options.clip_norm)
@@ -123,10 +123,9 @@ class DeviceMonitor:
         self.loss = self._log.loss
         self.keep_alive, self.drop_after = self._in_use.hold, self._log.forget_after
 
-    def record(
-        self, iteration: int, loss: Any, params: Parameters, grads: Parameters, terms: Terms = NO_TERMS
-    ) -> None:
+    def record(self, iteration: int, loss: Any, terms: Terms = NO_TERMS) -> None:
         """As in :class:`GradientMonitor`; ``scale`` is an array () on the device."""
+        grads = self._grads
         sum_of_squares = ops_for(grads.flat).sum_of_squares
         squares, clipped = sum_of_squares(grads.flat), None
         if self._clip_value is not None:
@@ -134,19 +133,19 @@ class DeviceMonitor:
             clipped = sum_of_squares(grads.flat)
         self.scale = self._log.look(loss, squares, clipped, terms)
 
-    def read(self, first: int, params: Parameters, grads: Parameters) -> list[Recorded]:
+    def read(self, first: int) -> list[Recorded]:
         """As in :class:`GradientMonitor`."""
         recorded = [Recorded(*each) for each in self._log.read()]
         for k, (loss, norm, _) in enumerate(recorded):
             if not (math.isfinite(loss) and math.isfinite(norm)):
-                check_iteration(first + k, loss, norm, params, grads, before=recorded[:k])
+                check_iteration(first + k, loss, norm, self._params, self._grads, before=recorded[:k])
         return recorded
 
 
-def gradient_monitor(params: Parameters, options: Options) -> GradientMonitor:
-    """The monitor for the device of the parameters.
+def gradient_monitor(params: Parameters, grads: Parameters, options: Options) -> GradientMonitor:
+    """The monitor of the gradient ``grads``, for the device of the parameters.
 
     An update rule that is not built in takes its scale from the host, so it needs the host's monitor.
     """
     on_host = device_of(params.flat) == "cpu" or not runs_on_device(options.update_rule)
-    return HostMonitor(options) if on_host else DeviceMonitor(options)
+    return (HostMonitor if on_host else DeviceMonitor)(params, grads, options)

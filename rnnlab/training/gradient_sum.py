@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from rnnlab.parameters import Parameters
+from rnnlab.parameters import Parameters, merged
 from rnnlab.training.distributed import Communicator, on_host, sum_on_gpus
 
 _SMALLEST = 1 << 16  # numbers; a smaller message costs more time than the overlap saves
@@ -40,7 +40,7 @@ class GradientSum:
         flat = self._grads.flat
         if not self.may_begin or not isinstance(flat, np.ndarray):
             return
-        for piece in _merged(map(self._grads.place, names)):
+        for piece in merged(map(self._grads.place, names)):
             if piece.stop - piece.start >= _SMALLEST:
                 self._communicator.begin_sum(flat[piece])
                 self._begun.append(piece)
@@ -59,23 +59,10 @@ class GradientSum:
         self._begun.clear()
 
 
-def _merged(places: Iterable[slice]) -> Iterator[slice]:
-    """The slices in order, with adjacent ones merged."""
-    start = stop = 0
-    for place in sorted(places, key=lambda place: place.start):
-        if place.start > stop:
-            if stop > start:
-                yield slice(start, stop)
-            start = place.start
-        stop = place.stop
-    if stop > start:
-        yield slice(start, stop)
-
-
 def _between(places: Iterable[slice], size: int) -> Iterator[slice]:
     """The gaps between the slices, up to a size."""
     start = 0
-    for place in [*_merged(places), slice(size, size)]:
+    for place in [*merged(places), slice(size, size)]:
         if place.start > start:
             yield slice(start, place.start)
         start = place.stop

@@ -89,7 +89,7 @@ class Update:
         self.grads = model.params.zeros_like()
         self._sum = GradientSum(communicator, self.grads) if communicator.size > 1 else None
         self._announces = getattr(model.loss, "announces_gradients", False)
-        self._gradient_monitor = gradient_monitor(model.params, options)
+        self._gradient_monitor = gradient_monitor(model.params, self.grads, options)
         self._graphs: StepGraphs | None = None
         self._graphs_of: tuple[Any, ...] = ()
 
@@ -191,7 +191,7 @@ class Update:
     def _apply(self, loss: Any, terms: Terms, state: TrainingState) -> None:
         """Record and clip the gradient, and call the update rule."""
         self._trained.clear_frozen(self.grads)
-        self._gradient_monitor.record(state.iteration + 1, loss, self._model.params, self.grads, terms)
+        self._gradient_monitor.record(state.iteration + 1, loss, terms)
         self._step(state)
 
     def _step(self, state: TrainingState) -> None:
@@ -231,7 +231,7 @@ class Update:
         NonFiniteError
             On a GPU, if one is not finite. Nothing has been updated from that iteration on.
         """
-        return self._gradient_monitor.read(first, self._model.params, self.grads)
+        return self._gradient_monitor.read(first)
 
     def _out_of_memory(self, batch: Prepared, state: TrainingState, error: MemoryError) -> MemoryError:
         """The error with the sizes that determine the memory and the options that reduce it."""

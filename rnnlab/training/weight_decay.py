@@ -15,12 +15,13 @@ The rule adamw has a decay of its own, the same for all parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from rnnlab.errors import InputError
 from rnnlab.ops import ops_for
 from rnnlab.options import NotNegative, accepts, expectation
-from rnnlab.parameters import Parameters
+from rnnlab.parameters import Parameters, merged
 from rnnlab.training.frozen_parameters import Trained, matching
 from rnnlab.training.update_rule import UpdateRule
 from rnnlab.types import Array
@@ -53,23 +54,22 @@ class WeightDecay:
     """
 
     def __init__(self, params: Parameters, trained: Trained, weight_decay: Decays = None) -> None:
-        self.parts: list[tuple[slice, float]] = []
         patterns = weight_decay if isinstance(weight_decay, Mapping) else {}
         for pattern in patterns:
             if not matching(params, [pattern]):
                 raise InputError(f"weight_decay has {pattern!r}, which matches none of {', '.join(params)}")
-        for name in trained.names:
-            if isinstance(weight_decay, Mapping):
-                decay = next((patterns[each] for each in patterns if matching([name], [each])), 0.0)
-            else:
-                decay = (weight_decay or 0.0) if params[name].ndim > 1 else 0.0
-            if decay:
-                self._add(params.place(name), decay)
 
-    def _add(self, place: slice, decay: float) -> None:
-        if self.parts and self.parts[-1][0].stop == place.start and self.parts[-1][1] == decay:
-            place = slice(self.parts.pop()[0].start, place.stop)
-        self.parts.append((place, decay))
+        def decay_of(name: str) -> float:
+            if isinstance(weight_decay, Mapping):
+                return next((patterns[each] for each in patterns if matching([name], [each])), 0.0)
+            return (weight_decay or 0.0) if params[name].ndim > 1 else 0.0
+
+        self.parts = [
+            (place, decay)
+            for decay, names in groupby(trained.names, decay_of)
+            for place in merged(map(params.place, names))
+            if decay
+        ]
 
     def apply(self, w: Array, learning_rate: float, scale: Any) -> None:
         """Decay the parameters ``w`` (P,); ``scale`` is that of the update, which follows."""

@@ -230,7 +230,7 @@ def test_classes(options, lengths, rng, monkeypatch):
         assert not inputs.hidden[padding].any()
 
 
-# ---------------------------------------------------------------- padded batches, and a GPU
+# ---------------------------------------------------------------- a GPU
 
 
 def flat(inputs):
@@ -239,43 +239,15 @@ def flat(inputs):
     return [ops_for(each).asnumpy(each) for each in arrays]
 
 
-def assert_padded_is(expected, padded):
-    """The same numbers, then zeros in the steps that were added."""
-    for one, other in zip(flat(expected), flat(padded), strict=True):
-        inside = tuple(map(slice, one.shape))
-        np.testing.assert_allclose(other[inside], one, rtol=1e-9, atol=1e-12)
-        outside = other.copy()
-        outside[inside] = 0
-        assert not outside.any()
-
-
-def padded_gradients(model, given):
-    padded = model.padded(*given).on(ops_for(model.params.flat).asarray)
-    loss, inputs = model.padded_loss(padded, grads=model.params.zeros_like(), inputs=True)
-    return float(loss), inputs
-
-
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("name", NAMES)
-def test_a_padded_batch(name):
-    model, given = case_called(name)
-    loss, _, expected = model.loss(*given, inputs=True)
-    padded_loss, padded = padded_gradients(model, given)
-    assert padded_loss == pytest.approx(loss, rel=1e-12)
-    assert type(padded) is type(expected)
-    assert_padded_is(expected, padded)
-
-
 @pytest.mark.parametrize("name", NAMES[::5])
 def test_on_a_device(name, device):
     model, given = case_called(name)
     expected = model.loss(*given, rng=np.random.default_rng(3), inputs=True)[2]
-    plain = model.loss(*given, inputs=True)[2]
     model.to("gpu")
     found = model.loss(*given, rng=np.random.default_rng(3), inputs=True)[2]
     assert type(found.hidden) is device.ndarray
-    assert_padded_is(expected, found)
-    assert_padded_is(plain, padded_gradients(model, given)[1])
+    for one, other in zip(flat(expected), flat(found), strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
 
 
 # ---------------------------------------------------------------- what is computed without them

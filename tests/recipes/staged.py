@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from rnnlab import runs
-from rnnlab.recipes.recipe import CaptioningRecipe
+from rnnlab.recipes.recipe import recipe_from_dict
 from rnnlab.training import Solver, load_checkpoint
 
 
 def train(tables, path):
-    return runs.train(CaptioningRecipe.from_dict(tables), path, progress=False)
+    return runs.train(recipe_from_dict(tables), path, progress=False)
 
 
 class Killed(Exception):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rnnlab.recipes.recipe import CaptioningRecipe, RecipeError
+from rnnlab.recipes.recipe import RecipeError, recipe_from_dict
 from rnnlab.recipes.resuming import changes_within_a_run, check_changeable
 
 STAGES = [{"num_epochs": 2}, {"num_epochs": 3, "optim_config": {"learning_rate": 0.5}}]
@@ -14,8 +14,8 @@ STAGES = [{"num_epochs": 2}, {"num_epochs": 3, "optim_config": {"learning_rate":
 
 def changes(overrides, stages=(), under_way=1):
     check_changeable(overrides)
-    saved = CaptioningRecipe.from_dict({"data": {"kind": "shapes"}, "stage": list(stages)}).to_dict()
-    recipe = CaptioningRecipe.from_dict(saved, "config", overrides)
+    saved = recipe_from_dict({"data": {"kind": "shapes"}, "stage": list(stages)}).to_dict()
+    recipe = recipe_from_dict(saved, "config", overrides)
     return changes_within_a_run(overrides, recipe, recipe.stages()[under_way - 1])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab import runs
-from rnnlab.recipes.recipe import CaptioningRecipe, RecipeError, recipe_from_dict
+from rnnlab.recipes.recipe import RecipeError, recipe_from_dict
 from rnnlab.training import load_checkpoint
 
 from .staged import Killed, acting_at, contents, kill, train
@@ -137,7 +137,7 @@ def test_a_single_stage_starts_from_another_run(tables, tmp_path):
 def test_options_that_do_not_fit(tables, stage, message):
     tables["stage"][1] = stage
     with pytest.raises(RecipeError) as error:
-        CaptioningRecipe.from_dict(tables)
+        recipe_from_dict(tables)
     assert message in str(error.value)
 
 
@@ -149,8 +149,8 @@ def test_only_captioning_recipes_have_it(data):
 
 
 def test_the_table_is_saved_with_the_recipe(tables):
-    recipe = CaptioningRecipe.from_dict(tables)
-    again = CaptioningRecipe.from_dict(recipe.to_dict())
+    recipe = recipe_from_dict(tables)
+    again = recipe_from_dict(recipe.to_dict())
     assert again == recipe
     assert again.stages()[0].self_critical is None
     assert again.stages()[1].self_critical.baseline == "mean"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rnnlab import cli, runs
-from rnnlab.recipes.recipe import CaptioningRecipe, RecipeError, load_recipe, recipe_from_dict
+from rnnlab.recipes.recipe import RecipeError, load_recipe, recipe_from_dict
 from rnnlab.recipes.stages import check_stages
 from rnnlab.reporting.record import read_records
 from rnnlab.training import Callback, load_checkpoint
@@ -274,13 +274,13 @@ def test_a_weight_that_the_model_cannot_have(losses, message):
     """The recipe alone decides it."""
     tables = {"data": {"kind": "shapes"}, "stage": [{}, {"losses": losses}]}
     with pytest.raises(RecipeError) as error:
-        CaptioningRecipe.from_dict(tables)
+        recipe_from_dict(tables)
     assert f"config: stage.2.{message}" in str(error.value)
     if "encoder_reconstruction" not in losses:
         attends = {"attention": "dot", "reviewer": {"blocks": 1}}
         tables["model"] = attends | {"reconstructor_dim": 3, "discriminative_words": 2}
         tables["data"]["features"] = "local"
-        CaptioningRecipe.from_dict(tables)
+        recipe_from_dict(tables)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_a_weight_that_the_model_cannot_have(losses, message):
 def test_errors_name_the_stage(stage, message):
     tables = {"data": {"kind": "shapes"}, "training": {"optim_config": {"beta1": 0.8}}, "stage": [{}, stage]}
     with pytest.raises(RecipeError) as error:
-        CaptioningRecipe.from_dict(tables)
+        recipe_from_dict(tables)
     assert message in str(error.value)
 
 
@@ -397,7 +397,7 @@ class StopsAt(Callback):
 @pytest.mark.slow
 @pytest.mark.parametrize("iteration", [4, 6, 8])
 def test_callbacks_of_all_stages(tables, tmp_path, unbroken, iteration):
-    recipe = CaptioningRecipe.from_dict(tables | {"callbacks": {"json_lines": True, "every": 1}})
+    recipe = recipe_from_dict(tables | {"callbacks": {"json_lines": True, "every": 1}})
     path = tmp_path / "run"
     run = runs.train(recipe, path, progress=False, callbacks=[StopsAt(iteration)])
     assert run.interrupted
@@ -430,7 +430,7 @@ def test_a_missing_extra_is_found_before_training(tables, tmp_path, monkeypatch)
 )
 def test_bad_callbacks(tables, callbacks, message):
     with pytest.raises(RecipeError, match=re.escape(message)):
-        CaptioningRecipe.from_dict(tables | {"callbacks": callbacks})
+        recipe_from_dict(tables | {"callbacks": callbacks})
 
 
 # ------------------------------------------------------------------ modules of update rules and schedules
@@ -470,7 +470,7 @@ def test_the_parameters_that_train_without_stages_and_as_the_default_of_stages(t
     start = runs.new_model(run.recipe, run.data).params
     changed = {name for name in start if not np.array_equal(start[name], run.model.params[name])}
     assert changed == set(start) - {"W_embed"}
-    stages = CaptioningRecipe.from_dict(
+    stages = recipe_from_dict(
         tables | {"training": training, "stage": [{}, {"trains": ["b*"]}, {"trains": "none"}]}
     ).stages()
     assert [stage.options()["trains"] for stage in stages] == [["!W_embed"], ["b*"], None]
@@ -509,7 +509,7 @@ def test_decay_and_excluded_parameters_of_a_stage(tables, tmp_path):
 )
 def test_bad_decays(tables, training, stage, message):
     with pytest.raises(RecipeError, match=re.escape(message)):
-        CaptioningRecipe.from_dict(tables | {"training": training, "stage": [stage]})
+        recipe_from_dict(tables | {"training": training, "stage": [stage]})
 
 
 def test_a_decay_of_no_parameter_is_found_before_training(tables, tmp_path):
@@ -522,7 +522,7 @@ def test_a_decay_of_no_parameter_is_found_before_training(tables, tmp_path):
 def test_an_average_needs_validation_before_the_first_stage(tables):
     """All stages are checked before the first one is trained."""
     stages = [{"num_epochs": 1}, {"num_epochs": 1, "ema_decay": 0.9}]
-    recipe = CaptioningRecipe.from_dict(tables | {"stage": stages})
+    recipe = recipe_from_dict(tables | {"stage": stages})
     data = runs.open_data(recipe.data)
     del data.splits["val"]
     with pytest.raises(ValueError, match=r"stage.2: Solver: ema_decay is 0.9, which needs a 'val' split"):
@@ -530,11 +530,11 @@ def test_an_average_needs_validation_before_the_first_stage(tables):
 
 
 def test_the_names_of_nested_tables(tables):
-    found = repr(CaptioningRecipe.from_dict(tables).model)
+    found = repr(recipe_from_dict(tables).model)
     assert "RegularisationTable(" in found
     assert "ReviewerTable(" in found
 
 
 def test_a_setting_that_reaches_no_stage_is_refused(tables):
     with pytest.raises(RecipeError, match="training.num_epochs"):
-        CaptioningRecipe.from_dict(tables, overrides=["training.num_epochs=9"])
+        recipe_from_dict(tables, overrides=["training.num_epochs=9"])

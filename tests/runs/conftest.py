@@ -1,7 +1,7 @@
 import pytest
 
 from rnnlab.data import write_shapes
-from rnnlab.recipes.recipe import CaptioningRecipe
+from rnnlab.recipes.recipe import recipe_from_dict
 
 TABLES = {
     "model": {
@@ -31,4 +31,4 @@ def learnable(tmp_path_factory):
 def of_shapes(tmp_path_factory, sizes):
     folder = tmp_path_factory.mktemp("data") / "shapes"
     write_shapes(folder, sizes)
-    return CaptioningRecipe.from_dict({"data": {"kind": "shapes", "directory": str(folder)}, **TABLES})
+    return recipe_from_dict({"data": {"kind": "shapes", "directory": str(folder)}, **TABLES})

@@ -13,7 +13,7 @@ import pytest
 from rnnlab import runs
 from rnnlab.data import write_shapes
 from rnnlab.ensembles import load_ensemble
-from rnnlab.recipes.recipe import CaptioningRecipe
+from rnnlab.recipes.recipe import recipe_from_dict
 from rnnlab.training import Solver
 
 from .. import quick_runs
@@ -62,7 +62,7 @@ def test_every_kind_of_data_is_opened(recipe, tmp_path):
             1,
         ),
     ):
-        data = runs.open_data(CaptioningRecipe.from_dict({"data": table}).data)
+        data = runs.open_data(recipe_from_dict({"data": table}).data)
         assert data.split("val").num_images == images_of_val
 
 
@@ -82,7 +82,7 @@ def test_a_checkpoint_makes_no_folder(recipe, tmp_path, no_pictures):
     write_shapes(away, {"train": 30, "val": 5, "test": 5})
     tables = {"data": {"kind": "shapes", "directory": str(away)}, **TABLES}
     tables |= {"training": TABLES["training"] | {"num_epochs": 1}}
-    runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
+    runs.train(recipe_from_dict(tables), tmp_path / "run", progress=False)
     shutil.rmtree(away.parent)
     message = (
         f"{away}: found no such folder, expected the built-in data of the run; rnnlab data info shapes --set "
@@ -103,7 +103,7 @@ def test_a_relative_folder_is_one_of_the_current_folder(recipe, tmp_path, monkey
     write_shapes("shapes", {"train": 30, "val": 5, "test": 5})
     tables = {"data": {"kind": "shapes", "directory": "shapes"}, **TABLES}
     tables |= {"training": TABLES["training"] | {"num_epochs": 1}}
-    runs.train(CaptioningRecipe.from_dict(tables), "run", progress=False)
+    runs.train(recipe_from_dict(tables), "run", progress=False)
     monkeypatch.chdir("elsewhere")
     message = (
         f"; the path is relative to the current folder, {tmp_path / 'elsewhere'}: go to the folder where"

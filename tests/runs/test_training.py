@@ -7,7 +7,7 @@ import pytest
 
 from rnnlab import runs
 from rnnlab.extras import Library
-from rnnlab.recipes.recipe import CaptioningEvaluationTable, CaptioningRecipe
+from rnnlab.recipes.recipe import CaptioningEvaluationTable, recipe_from_dict
 
 
 def test_a_name_is_no_recipe(tmp_path):
@@ -46,7 +46,7 @@ def test_a_score_that_chooses_no_epoch_is_noted(recipe, tmp_path, capsys):
     tables = recipe.to_dict()
     tables["training"] |= {"num_epochs": 2, "monitor": "BLEU-4", "optim_config": {"learning_rate": 1e-12}}
     tables["evaluation"] |= {"each_epoch": ["BLEU"], "max_images": 5}
-    runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
+    runs.train(recipe_from_dict(tables), tmp_path / "run", progress=False)
     assert "in all 2 epochs, so the first one counts as the best" in capsys.readouterr().out
 
 
@@ -56,7 +56,7 @@ def test_scores_of_each_epoch_steer_training(recipe, tmp_path):
     tables = recipe.to_dict()
     tables["training"] |= {"num_epochs": 2, "monitor": "BLEU-4"}
     tables["evaluation"] |= {"each_epoch": ["BLEU"]}
-    runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
+    runs.train(recipe_from_dict(tables), tmp_path / "run", progress=False)
     header = (tmp_path / "run" / "history.csv").read_text().splitlines()[0]
     assert "BLEU-4" in header.split(",")
     run = runs.load_run(tmp_path / "run")
@@ -81,7 +81,7 @@ def test_a_recipe_that_wants_scores_fails_before_training_without_the_extra(reci
     tables["evaluation"] |= {"each_epoch": ["BLEU"]}
     monkeypatch.setattr(Library, "require", missing)
     with pytest.raises(ImportError, match="rnnlab\\[eval\\]"):
-        runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
+        runs.train(recipe_from_dict(tables), tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 

@@ -14,7 +14,12 @@ from rnnlab import cli, metrics, runs
 from rnnlab.data import CaptionData, write_shapes
 from rnnlab.errors import MissingDataError
 from rnnlab.metrics import JavaError
-from rnnlab.recipes.recipe import CaptioningEvaluationTable, CaptioningRecipe, DecodingTable, load_recipe
+from rnnlab.recipes.recipe import (
+    CaptioningEvaluationTable,
+    DecodingTable,
+    load_recipe,
+    recipe_from_dict,
+)
 from rnnlab.tasks import captioning
 from rnnlab.tasks.captioning import CaptioningTask
 from rnnlab.tasks.search import decode
@@ -38,7 +43,7 @@ def saved_recipe(folder, **tables):
     training = {"num_epochs": 1, "batch_size": 20} | tables.pop("training", {})
     decoding = {"method": "greedy", "max_length": 6}
     evaluation = {"metrics": ["BLEU"]} | tables.pop("evaluation", {})
-    return CaptioningRecipe.from_dict(
+    return recipe_from_dict(
         {"data": data, "model": model, "training": training, "decoding": decoding, "evaluation": evaluation}
         | tables
     )
@@ -109,13 +114,13 @@ def test_a_recipe_trains_on_images_with_several_captions(shapes, tmp_path):
         shapes, data=data | {"max_train": None}, model={"attention": "additive"}, training=training
     ).to_dict()
     tables["stage"] = [{"num_epochs": 1}, {"num_epochs": 2, "trains": ["W_vocab"]}]
-    run = runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
+    run = runs.train(recipe_from_dict(tables), tmp_path / "run", progress=False)
     first, last = (load_checkpoint(tmp_path / "run" / name) for name in ("stage1/last.h5", "last.h5"))
     assert (len(first.losses), len(last.losses)) == (3, 6)  # 40 images
     assert last.fingerprint["captions per image"] == "5"
 
     tables["stage"][1]["num_epochs"] = 1
-    runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "shorter", progress=False)
+    runs.train(recipe_from_dict(tables), tmp_path / "shorter", progress=False)
     resumed = runs.resume(tmp_path / "shorter", num_epochs=2, progress=False)
     np.testing.assert_array_equal(resumed.model.params.flat, run.model.params.flat)
 
@@ -179,7 +184,7 @@ def test_files_of_features_that_do_not_fit_the_model(shapes, model, features, me
     data = CaptionData.from_course(shapes, features=features)
     monkeypatch.setattr("rnnlab.runs.training.open_data", lambda table: data)
     files = {"kind": "karpathy", "annotations": "dataset.json", "features": "features.h5"}
-    recipe = CaptioningRecipe.from_dict({"data": files, "model": model})
+    recipe = recipe_from_dict({"data": files, "model": model})
     with pytest.raises(ValueError, match=message):
         runs.train(recipe, tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()

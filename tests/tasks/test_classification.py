@@ -11,9 +11,9 @@ import pytest
 from rnnlab import cli, runs
 from rnnlab.recipes.recipe import (
     ClassificationEvaluationTable,
-    ClassificationRecipe,
     DecodingTable,
     load_recipe,
+    recipe_from_dict,
 )
 from rnnlab.training import load_checkpoint
 
@@ -225,7 +225,7 @@ def test_there_is_nothing_to_search_for(run):
 def test_recipes_of_the_digits(tmp_path):
     pytest.importorskip("sklearn")
     tables = {"data": {"kind": "digits", "permute_seed": 3, "max_train": 40}, "model": {"hidden_dim": 2}}
-    recipe = ClassificationRecipe.from_dict(tables)
+    recipe = recipe_from_dict(tables)
     data = runs.open_data(recipe.data)
     assert (len(data.split("train")), data.permute_seed) == (40, 3)
     assert runs.new_model(recipe, data).params["Wx"].shape == (1, 8)

@@ -6,7 +6,7 @@ import pytest
 from rnnlab.data import ParallelData
 from rnnlab.decoding import greedy
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
-from rnnlab.recipes.recipe import TranslationRecipe
+from rnnlab.recipes.recipe import recipe_from_dict
 from rnnlab.tasks import task_of
 from rnnlab.tasks.discrepancy import discrepancy
 
@@ -23,7 +23,7 @@ def given(rng):
         "training": {"batch_size": 2},
         "decoding": {"method": "beam", "beam_size": 2, "n_best": 2, "max_length": 4},
     }
-    recipe = TranslationRecipe.from_dict(tables)
+    recipe = recipe_from_dict(tables)
     return recipe, data, task_of(recipe).new_model(recipe, data)
 
 

@@ -10,7 +10,7 @@ from rnnlab import cli, runs
 from rnnlab.data import CaptionData, write_shapes
 from rnnlab.data.block_cache import BlockCache
 from rnnlab.data.lazy import LazyFeatures
-from rnnlab.recipes.recipe import CaptioningRecipe
+from rnnlab.recipes.recipe import recipe_from_dict
 from rnnlab.serving.captioning import PictureCaptioner
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -65,9 +65,7 @@ def saved_recipe(folder, *, lazy=True, **tables):
         "decoding": {"method": "greedy", "max_length": 6},
         "evaluation": {"metrics": ["BLEU"]},
     }
-    return CaptioningRecipe.from_dict(
-        {name: table | tables.get(name, {}) for name, table in defaults.items()}
-    )
+    return recipe_from_dict({name: table | tables.get(name, {}) for name, table in defaults.items()})
 
 
 def sentences(folder, recipe):
@@ -114,7 +112,7 @@ def test_rewards_of_sampled_captions(shapes, tmp_path, watch):
     scores = {"evaluation": {"each_epoch": ["CIDEr"]}, "training": {"monitor": "CIDEr"}}
     tables = saved_recipe(shapes, **scores).to_dict()
     tables["stage"] = [{"num_epochs": 1}, {"self_critical": {"samples": 2, "max_length": 6}}]
-    runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
+    runs.train(recipe_from_dict(tables), tmp_path / "run", progress=False)
     assert watch.most_rows >= 3
 
 
@@ -138,7 +136,7 @@ def test_a_file_is_joined_written_and_captioned(tmp_path, watch, capsys):
     data = {"kind": "karpathy", "annotations": str(annotations), "features": str(features), "min_count": 1}
     data |= {"lazy": True}
     tables = saved_recipe(tmp_path, evaluation={"split": "val"}).to_dict() | {"data": data}
-    run = runs.train(CaptioningRecipe.from_dict(tables), tmp_path / "run", progress=False)
+    run = runs.train(recipe_from_dict(tables), tmp_path / "run", progress=False)
     assert cli.main(["caption", str(run.directory), str(features)]) == 0
     assert len(capsys.readouterr().out.splitlines()) > 20
     files = ["--karpathy", str(annotations), "--features", str(features), "--min-count", "1"]

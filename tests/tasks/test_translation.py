@@ -14,7 +14,12 @@ from rnnlab.decoding import read_lexicon
 from rnnlab.extras import Library
 from rnnlab.metrics import TRANSLATION_SCORERS
 from rnnlab.models import Seq2Seq
-from rnnlab.recipes.recipe import DecodingTable, TranslationEvaluationTable, TranslationRecipe, load_recipe
+from rnnlab.recipes.recipe import (
+    DecodingTable,
+    TranslationEvaluationTable,
+    load_recipe,
+    recipe_from_dict,
+)
 from rnnlab.tasks import translation
 from rnnlab.tasks.translation import best_words, translate
 from rnnlab.training import Solver, load_checkpoint
@@ -273,7 +278,7 @@ def test_without_attention(folder):
         "data": {"kind": "parallel", "directory": str(folder), "source": "src", "target": "trg"},
         "model": {"attention": "none", "hidden_dim": 4},
     }
-    recipe = TranslationRecipe.from_dict(tables)
+    recipe = recipe_from_dict(tables)
     model = runs.new_model(recipe, runs.open_data(recipe.data))
     assert translate(model, [["a"]], recipe.decoding)
     with pytest.raises(ValueError, match="does not attend"):

@@ -287,6 +287,11 @@ def real_lengths(
     return as_lengths(function, lengths, N, T, "T")
 
 
+def lengths_to_last(real: np.ndarray) -> np.ndarray:
+    """Number of steps up to the last real one, (N,), for each row of ``real`` (N, T); 0 if none is real."""
+    return (real * np.arange(1, real.shape[1] + 1)).max(axis=1, initial=0)
+
+
 def as_rows(x: Array) -> Array:
     """x (N, T, D) as rows (N T, D), one for each step of each sequence."""
     N, T, D = x.shape

@@ -35,18 +35,13 @@ class Discriminator:
         Size of a thought vector.
     first : int
         The token of the most frequent word.
-    num_words : int
-        k, the number of words that are scored.
+    size : int
+        k, the number of words that are scored: the option ``discriminative_words`` of models.
     """
 
-    def __init__(self, hidden_dim: int, first: int, num_words: int) -> None:
-        self._first, self.num_words = first, num_words
-        self._shapes = scoped(PREFIX, discriminative_shapes(hidden_dim, num_words))
-
-    @property
-    def size(self) -> int:
-        """k, the option ``discriminative_words`` of models."""
-        return self.num_words
+    def __init__(self, hidden_dim: int, first: int, size: int) -> None:
+        self._first, self.size = first, size
+        self._shapes = scoped(PREFIX, discriminative_shapes(hidden_dim, size))
 
     def shapes(self) -> Shapes:
         """As in :func:`~rnnlab.layers.discriminative.discriminative_shapes`, with the prefix."""
@@ -72,7 +67,7 @@ class Discriminator:
         grads : Parameters
             ``weight`` times the gradient of the word scores' matrix is added to them.
         """
-        words = frequent_words(_target_tokens(forced, thoughts[0]), self._first, self.num_words)
+        words = frequent_words(_target_tokens(forced, thoughts[0]), self._first, self.size)
         total, dthoughts, scale = 0.0, [], weight / len(thoughts)
         for each in thoughts:
             loss, cache = discriminative_forward(each, words, params.scope(PREFIX))

@@ -17,7 +17,6 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rnnlab.errors import InputError
 from rnnlab.layers import (
     affine_backward,
     affine_forward,
@@ -74,8 +73,6 @@ class InitialStateEncoder:
         project_cell: bool = False,
         dropout: float = 0.0,
     ) -> None:
-        if activation not in ACTIVATIONS:
-            raise InputError(f"state_activation is {activation!r}, expected one of {', '.join(ACTIVATIONS)}")
         self.input_dim, self.hidden_dim, self.dropout = input_dim, hidden_dim, dropout
         self.activate, self.activate_backward = ACTIVATIONS[activation]
         self.projections = ("_proj", "_proj_c") if project_cell else ("_proj",)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import as_padded, as_tokens, check_real
-from rnnlab.layers.recurrent.packing import as_rows
+from rnnlab.layers.recurrent.packing import as_rows, lengths_to_last
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -52,7 +52,7 @@ class TeacherForced(NamedTuple):
         targets = tokens[:, 1:]
         if lengths is None:
             real = targets != null_token
-            lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1)
+            lengths = lengths_to_last(real)
         else:
             real = np.arange(targets.shape[1]) < lengths[:, None]
         T = int(lengths.max(initial=0))

@@ -18,7 +18,7 @@ import numpy as np
 
 from rnnlab.layers import affine_backward, affine_forward, tanh_backward, tanh_forward
 from rnnlab.layers.copying import copy_of
-from rnnlab.layers.recurrent.packing import as_rows
+from rnnlab.layers.recurrent.packing import as_rows, lengths_to_last
 from rnnlab.layers.recurrent.reversal import reversed_rows
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.encoders import Source
@@ -42,8 +42,7 @@ class SourceBatch(NamedTuple):
     @classmethod
     def of(cls, tokens: Array, null_token: int, length: int | None = None) -> SourceBatch:
         """From sentences (N, L) that end with padding, cut to the longest or padded to ``length``."""
-        real = tokens != null_token
-        lengths = (real * np.arange(1, tokens.shape[1] + 1)).max(axis=1, initial=0)
+        lengths = lengths_to_last(tokens != null_token)
         L = int(lengths.max(initial=1)) if length is None else length
         mask = np.arange(L) < lengths[:, None]
         last_rows = np.maximum(lengths - 1, 0) + L * np.arange(len(tokens))

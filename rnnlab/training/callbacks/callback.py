@@ -104,7 +104,8 @@ class Callback(Protocol):
         """Called after the validation of an epoch, before its checkpoints, last.h5 and best.h5.
 
         ``solver.history[-1]`` is the epoch's row. A number that is added to it becomes a column of
-        history.csv and of the history in the checkpoints. They also hold parameters that are changed here.
+        history.csv and of the history in the checkpoints. Parameters that are changed here are saved in
+        last.h5 and, without ``ema_decay``, in best.h5.
         """
         return
 

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rnnlab.layers.recurrent import packing
-from rnnlab.layers.recurrent.packing import Packing, as_rows
+from rnnlab.layers.recurrent.packing import Packing, as_rows, lengths_to_last
 
 from ..reference import assert_same
 
@@ -116,6 +116,12 @@ def test_without_lengths_nothing_is_frozen():
     packing = Packing.of("f", (3, 2), like=x)
     assert packing.frozen is None
     assert_same(packed(packing, x), x.transpose(1, 0, 2).reshape(6, 2))
+
+
+def test_lengths_to_the_last_real_step():
+    real = np.array([[1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], bool)
+    np.testing.assert_array_equal(lengths_to_last(real), [3, 0, 4])
+    np.testing.assert_array_equal(lengths_to_last(real[:, :0]), [0, 0, 0])
 
 
 def test_packings_of_whole_sequences_share_no_array():

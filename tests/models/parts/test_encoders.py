@@ -115,8 +115,3 @@ def test_the_mean_of_the_regions_is_taken_after_dropout(rng):
     assert (source.memory == 0).any()
     expected = source.memory.mean(axis=1) @ params["W_proj"] + params["b_proj"]
     np.testing.assert_allclose(source.state[0], expected, rtol=1e-12)
-
-
-def test_options_that_do_not_fit():
-    with pytest.raises(ValueError, match="state_activation is 'relu', expected one of none, tanh"):
-        InitialStateEncoder(D, H, 1, activation="relu")

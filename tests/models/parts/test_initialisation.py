@@ -64,14 +64,6 @@ def test_float32_has_the_same_numbers():
     np.testing.assert_allclose(filled("course", dtype=np.float32).flat, filled("course").flat, rtol=1e-6)
 
 
-def test_wrong_options():
-    with pytest.raises(ValueError, match="initialisation is 'xavier', expected one of course, uniform"):
-        filled("xavier")
-    for scale in (0.0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match=f"init_scale is {scale}, expected a number above 0"):
-            filled("uniform", scale=scale)
-
-
 class LongMemory:
     """A cell whose forget gate is the last of three blocks."""
 
