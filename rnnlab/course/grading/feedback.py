@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
+from rnnlab.course.notebook_cells import tag_of
 from rnnlab.course.source_notebook import without_hidden_tests
 from rnnlab.errors import InputError, NotInstalledError
 from rnnlab.files import atomic_text
@@ -289,7 +290,7 @@ def _feedback() -> Any:
 
 
 def _grade_id(cell: Any) -> str:
-    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+    return str(tag_of(cell).get("grade_id", ""))
 
 
 def _title(grade_id: str) -> str:
