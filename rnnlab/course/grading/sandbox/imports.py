@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -65,9 +64,9 @@ def load(code: str) -> None:
         getattr(numpy, name, None)
 
 
-def guard(extra: Iterable[str] = ()) -> None:
+def guard() -> None:
     """From now on, import only the modules that :func:`load` has loaded."""
-    at_hand = {*ALWAYS, *ON_DEMAND, *extra}
+    at_hand = {*ALWAYS, *ON_DEMAND}
     imported = builtins.__import__
 
     def guarded(
