@@ -54,6 +54,7 @@ __all__ = [
     "as_plain",
     "check_option",
     "check_options",
+    "described",
     "expectation",
     "option_annotations",
 ]
@@ -228,8 +229,8 @@ def expectation(annotation: Any, names: Mapping[Any, str] = _NAMES) -> str:
         members = [member for member in arguments if member is not type(None)]
         if len(members) == 2 and get_origin(members[0]) is Literal and members[1] is str:
             return f"{expectation(members[0])} or 'package.module:Object'"
-        described = [expectation(member, names) for member in members]
-        return " or ".join(described + ["None"] * (len(members) < len(arguments) and names is _NAMES))
+        each = [expectation(member, names) for member in members]
+        return " or ".join(each + ["None"] * (len(members) < len(arguments) and names is _NAMES))
     if origin is Annotated:
         inner = expectation(arguments[0], names)
         ranges = [extra for extra in arguments[1:] if isinstance(extra, Range)]
@@ -242,6 +243,25 @@ def expectation(annotation: Any, names: Mapping[Any, str] = _NAMES) -> str:
     if _is_mapping(annotation):
         return names.get(Mapping, "a mapping")
     return names.get(annotation, f"a {getattr(annotation, '__name__', annotation)}")
+
+
+def described(value: object) -> str:
+    """What was found instead of an expected value, for errors.
+
+    Examples
+    --------
+    >>> described(np.zeros((2, 3))), described((1.5, [])), described(None)
+    ('an array of shape (2, 3) and dtype float64', 'a tuple of float, list', 'None')
+    """
+    if value is None:
+        return "None"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    if isinstance(value, tuple):
+        kinds = [type(each).__name__ for each in value[:8]] or ["nothing"]
+        return f"a tuple of {', '.join(kinds)}{', ...' if len(value) > 8 else ''}"
+    name = type(value).__name__
+    return f"{'an' if name[:1] in 'aeioAEIO' else 'a'} {name}"
 
 
 def _stored(annotation: Any) -> Any:

@@ -27,6 +27,7 @@ from rnnlab.options import (
     accepts,
     check_option,
     check_options,
+    described,
     expectation,
     option_annotations,
 )
@@ -85,6 +86,23 @@ def test_what_an_annotation_accepts(annotation, allowed, refused):
 )
 def test_expectations_in_words(annotation, words):
     assert expectation(annotation) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.zeros((2, 3), np.int64), "an array of shape (2, 3) and dtype int64"),
+        (np.float64(3), "a float64"),
+        (3, "an int"),
+        ([1], "a list"),
+        (None, "None"),
+        ((1.5, []), "a tuple of float, list"),
+        ((), "a tuple of nothing"),
+        ((1,) * 9, f"a tuple of {'int, ' * 8}..."),
+    ],
+)
+def test_what_was_found_in_words(value, words):
+    assert described(value) == words
 
 
 class Example:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.errors import InputError
+from rnnlab.options import described
 from rnnlab.types import Array
 
 Sizes = Mapping[str, int]  # by letter: N, T, D, H, ...
@@ -154,7 +155,7 @@ class Exercise:
             if isinstance(spec, Mapping):
                 if not isinstance(value, Mapping) or {*value} != {*spec}:
                     names = ", ".join(spec)
-                    got = _named(value)
+                    got = described(value)
                     if isinstance(value, Mapping):
                         got = f"a dict with the keys {', '.join(map(str, value))}"
                     raise WrongResults(f"{function}: {name} is {got}, expected a dict with the keys {names}")
@@ -257,7 +258,7 @@ def copied(value: Any) -> Any:
 
 def _array(function: str, name: str, value: Any) -> Array:
     if isinstance(value, bool) or not isinstance(value, np.ndarray | np.number | float | int):
-        raise WrongResults(f"{function}: {name} is {_named(value)}, expected an array")
+        raise WrongResults(f"{function}: {name} is {described(value)}, expected an array")
     if isinstance(value, np.matrix):
         raise WrongResults(f"{function}: {name} is an np.matrix, expected an array: its products differ")
     array = np.asarray(value)
@@ -269,10 +270,6 @@ def _array(function: str, name: str, value: Any) -> Array:
     if dtype.kind not in "fiu" or dtype == np.float16:
         raise WrongResults(f"{function}: {name} has dtype {dtype}, expected float64")
     return array.astype(float)
-
-
-def _named(value: Any) -> str:
-    return "None" if value is None else f"of type {type(value).__name__}"
 
 
 def _counted(given: list[Any]) -> str:

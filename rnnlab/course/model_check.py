@@ -15,6 +15,7 @@ import numpy as np
 from rnnlab.errors import InputError
 from rnnlab.gradcheck.numeric import relative_distance
 from rnnlab.models import CaptioningRNN
+from rnnlab.options import described
 from rnnlab.types import Array
 
 __all__ = ["loss_problems", "sample_problems"]
@@ -34,12 +35,12 @@ def loss_problems(kind: Any, cell: str) -> list[str]:
     captions = np.array([[1, 4, 5, 7, 2], [1, 6, 8, 2, 0], [1, 4, 2, 0, 0], [1, 5, 5, 5, 2]])
     found = own.loss(features.copy(), captions.copy())
     if not isinstance(found, tuple) or len(found) != 2:
-        return [f"loss returns {_described(found)}, expected two results: loss, grads"]
+        return [f"loss returns {described(found)}, expected two results: loss, grads"]
     loss, grads = found
     expected, gradients = library.loss(features, captions)
     problems = _number_problems(loss, float(expected))
     if not isinstance(grads, Mapping):
-        return [*problems, f"grads is {_described(grads)}, expected a dict with the names of params"]
+        return [*problems, f"grads is {described(grads)}, expected a dict with the names of params"]
     if missing := [name for name in gradients if name not in grads]:
         problems.append(f"grads lacks {', '.join(missing)}")
     if unknown := [str(name) for name in grads if name not in gradients]:
@@ -56,7 +57,7 @@ def sample_problems(kind: Any, cell: str) -> list[str]:
     found, expected = own.sample(features.copy(), max_length=_LENGTH), library.sample(features, _LENGTH)
     shape = (len(features), _LENGTH)
     if not isinstance(found, np.ndarray) or found.shape != shape or found.dtype.kind not in "iu":
-        return [f"sample returns {_described(found)}, expected integers (N, max_length) = {shape}"]
+        return [f"sample returns {described(found)}, expected integers (N, max_length) = {shape}"]
     words, end = list(_WORDS), _WORDS["<END>"]
     for row, (one, other) in enumerate(zip(found.tolist(), expected.tolist(), strict=True)):
         length = other.index(end) + 1 if end in other else _LENGTH
@@ -88,7 +89,7 @@ def _models(kind: Any, cell: str) -> tuple[Any, CaptioningRNN, Array]:
 
 def _number_problems(loss: Any, expected: float) -> list[str]:
     if np.ndim(loss) or not np.issubdtype(np.asarray(loss).dtype, np.number):
-        return [f"loss is {_described(loss)}, expected a number"]
+        return [f"loss is {described(loss)}, expected a number"]
     if abs(float(loss) - expected) <= _LIMIT * abs(expected):
         return []
     return [f"loss is {float(loss):.6g}, expected {expected:.6g}"]
@@ -109,11 +110,3 @@ def _array_problems(name: str, found: Any, expected: Array) -> list[str]:
     if np.allclose(array, factor * expected, rtol=1e-6):
         return [f"{name} is {factor:.4g} times what it should be"]
     return [f"{name} is wrong, relative error {float(relative_distance(array, expected)):.1e}"]
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape} and dtype {value.dtype}"
-    if isinstance(value, tuple):
-        return f"{len(value)} results"
-    return "None" if value is None else f"a {type(value).__name__}"

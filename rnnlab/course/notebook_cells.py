@@ -34,6 +34,8 @@ __all__ = [
     "plain_python",
     "read_content",
     "read_notebook",
+    "source_of",
+    "tag_of",
 ]
 
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -159,6 +161,18 @@ def read_content(path: str | os.PathLike[str]) -> Any:
     return load_json(path, "a notebook", NOTEBOOK_BYTES)
 
 
+def source_of(cell: Mapping[str, Any]) -> str:
+    """The text of a cell, which a notebook stores as a string or as a list of lines."""
+    source = cell.get("source", "")
+    return source if isinstance(source, str) else "".join(source)
+
+
+def tag_of(cell: Mapping[str, Any]) -> Mapping[str, Any]:
+    """nbgrader's metadata of a cell; empty if it has none."""
+    tag = cell.get("metadata", {}).get("nbgrader")
+    return tag if isinstance(tag, dict) else {}
+
+
 def keyword_arguments(source: str, name: str) -> list[str]:
     """The keyword-only arguments of a function that a cell defines; empty if the cell does not define it."""
     body = parsed(source).body
@@ -220,11 +234,10 @@ _STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")  # nbgrader's
 def _tagged(path: Path, index: int, cell: Any) -> TaggedCell | None:
     """A cell, or None if it has no tag, or one that is neither solved nor graded."""
     where = f"{path}, cell {index}"
-    if not isinstance(cell, dict) or not isinstance(cell.get("metadata", {}), dict):
-        raise InputError(f"{where} is not a cell, expected an object with source and metadata")
-    tag = cell.get("metadata", {}).get("nbgrader")
-    if not isinstance(tag, dict):
-        return None
+    try:
+        tag, text = tag_of(cell), source_of(cell)
+    except (AttributeError, TypeError):
+        raise InputError(f"{where} is not a cell, expected an object with source and metadata") from None
     kind = _KINDS.get((bool(tag.get("solution")), bool(tag.get("grade"))))
     if kind is None:
         return None
@@ -237,6 +250,4 @@ def _tagged(path: Path, index: int, cell: Any) -> TaggedCell | None:
         points = 0
     elif isinstance(points, bool) or not isinstance(points, int | float) or not points > 0:
         raise InputError(f"{where}: points is {tag.get('points')!r}, expected a positive number")
-    source = cell.get("source", "")
-    text = "".join(source) if isinstance(source, list) else str(source)
     return TaggedCell(kind, found[0], found[1], points, text, index, str(cell.get("cell_type")))

@@ -24,6 +24,7 @@ from rnnlab.course.notebook_cells import (
     TaggedCell,
     cleared,
     keyword_arguments,
+    source_of,
 )
 from rnnlab.course.source_notebook import (
     NUM_SEEDS,
@@ -233,7 +234,7 @@ def _cleaned(cell: Mapping[str, Any]) -> Cell:
     if made["cell_type"] == "code":
         made |= {"outputs": [], "execution_count": None}
     elif made["cell_type"] == "markdown":
-        made["source"] = _lines(without_links(without_self_study("".join(cell["source"]))))
+        made["source"] = _lines(without_links(without_self_study(source_of(cell))))
     return made
 
 

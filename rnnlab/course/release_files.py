@@ -15,7 +15,7 @@ from typing import Any
 
 import rnnlab
 from rnnlab.course.grading.sandbox.imports import ALWAYS
-from rnnlab.course.notebook_cells import parsed, plain_python
+from rnnlab.course.notebook_cells import parsed, plain_python, source_of
 from rnnlab.errors import InputError
 
 __all__ = [
@@ -196,7 +196,7 @@ def _in_clone() -> bool:
 
 def _codes(content: Mapping[str, Any]) -> list[str]:
     """The code of each cell of a notebook, without IPython's commands."""
-    cells = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
+    cells = [source_of(cell) for cell in content["cells"] if cell["cell_type"] == "code"]
     return list(map(plain_python, cells))
 
 

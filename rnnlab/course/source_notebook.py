@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.course.notebook_cells import CourseNotebook
+from rnnlab.course.notebook_cells import CourseNotebook, source_of
 from rnnlab.errors import InputError
 
 __all__ = [
@@ -67,7 +67,7 @@ def source_notebook(
     made = copy.deepcopy(dict(content))
     tests = {cell.index: cell for cell in tags.tests}
     for index, cell in enumerate(made["cells"]):
-        text = "".join(cell["source"])
+        text = source_of(cell)
         if cell["cell_type"] == "code":
             cell["outputs"], cell["execution_count"] = [], None
             if index in tests:

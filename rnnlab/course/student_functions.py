@@ -22,6 +22,7 @@ from rnnlab.course.exercise import Exercise
 from rnnlab.course.exercises import EXERCISES
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import check_shapes
+from rnnlab.options import described
 from rnnlab.types import Array
 
 
@@ -157,7 +158,7 @@ class StudentFunction:
         if len(names) == 1:
             return (found,)
         if not isinstance(found, tuple | list):
-            raise InputError(f"{self.title}: returned one result, {_described(found)}, expected {expected}")
+            raise InputError(f"{self.title}: returned one result, {described(found)}, expected {expected}")
         if len(found) != len(names):
             raise InputError(f"{self.title}: returned {len(found)} results, expected {expected}")
         return tuple(found)
@@ -165,7 +166,7 @@ class StudentFunction:
     def _array(self, name: str, result: Any, dtype: np.dtype) -> np.ndarray:
         """The result as an array of the model's dtype."""
         if not isinstance(result, np.ndarray):
-            raise InputTypeError(f"{self.title}: {name} is {_described(result)}, expected an array")
+            raise InputTypeError(f"{self.title}: {name} is {described(result)}, expected an array")
         if result.dtype not in (dtype, np.dtype(np.float64)):
             expected = dtype if dtype == np.float64 else f"{dtype} or float64"
             raise InputTypeError(f"{self.title}: {name} has dtype {result.dtype}, expected {expected}")
@@ -176,7 +177,7 @@ class StudentFunction:
         if isinstance(result, np.ndarray) and result.shape == () and result.dtype.kind == "f":
             result = result[()]
         if isinstance(result, bool) or not isinstance(result, Real):
-            raise InputTypeError(f"{self.title}: {name} is {_described(result)}, expected a number")
+            raise InputTypeError(f"{self.title}: {name} is {described(result)}, expected a number")
         return float(result)
 
     def _check_finite(self, name: str, result: Any, given: Mapping[str, Any]) -> None:
@@ -225,9 +226,3 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape}"
-    return "None" if value is None else f"a {type(value).__name__}"

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.options import described
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
@@ -77,11 +78,11 @@ class OwnModel:
         found: Any = self.model.loss(features, captions)
         if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[1], Mapping):
             raise InputError(
-                f"{self._name}.loss: returned {_described(found)}, expected loss and grads, a dict"
+                f"{self._name}.loss: returned {described(found)}, expected loss and grads, a dict"
             )
         loss, gradients = found
         if isinstance(loss, bool) or not isinstance(loss, Real | np.ndarray) or np.asarray(loss).ndim:
-            raise InputTypeError(f"{self._name}.loss: loss is {_described(loss)}, expected a number")
+            raise InputTypeError(f"{self._name}.loss: loss is {described(loss)}, expected a number")
         if gradients.keys() != set(self.params):
             raise InputError(
                 f"{self._name}.loss: grads has {', '.join(gradients) or 'no names'}, "
@@ -116,14 +117,6 @@ class OwnModel:
     def _check_array(self, where: str, name: str, array: Any) -> None:
         if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
             raise InputTypeError(
-                f"{self._name}.{where} has {_described(array)} for {name}, "
+                f"{self._name}.{where} has {described(array)} for {name}, "
                 "expected an array of floating-point numbers"
             )
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype} and shape {value.shape}"
-    if isinstance(value, tuple):
-        return f"a tuple of {', '.join(type(each).__name__ for each in value) or 'nothing'}"
-    return "None" if value is None else f"a {type(value).__name__}"

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from rnnlab.course.notebook_cells import cleared, parsed, plain_python, read_notebook
+from rnnlab.course.notebook_cells import cleared, parsed, plain_python, read_notebook, source_of, tag_of
 
 EXERCISE = """def double(x):
     \"\"\"Twice x.\"\"\"
@@ -96,6 +96,8 @@ def test_a_wrong_tag_is_named_with_its_cell(tmp_path, metadata, message):
         (b"[]", "has no list of cells"),
         (b'{"worksheets": []}', "has no list of cells"),
         (b'{"cells": [3]}', "cell 0 is not a cell"),
+        (b'{"cells": [{"source": "", "metadata": []}]}', "cell 0 is not a cell"),
+        (b'{"cells": [{"source": 3}]}', "cell 0 is not a cell"),
     ],
 )
 def test_a_file_that_is_no_notebook_is_named(tmp_path, content, message):
@@ -103,6 +105,14 @@ def test_a_file_that_is_no_notebook_is_named(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"notes\.ipynb.* {message}"):
         read_notebook(path)
+
+
+@pytest.mark.parametrize("source", ["x = 1\ny = 2", ["x = 1\n", "y = 2"]])
+def test_the_source_and_the_tag_of_a_cell(source):
+    assert source_of({"source": source}) == "x = 1\ny = 2"
+    assert source_of({}) == ""
+    assert tag_of(cell(source, tag("f", solution=True, grade=False)))["grade_id"] == "f"
+    assert tag_of({}) == tag_of(cell(source, {"nbgrader": None})) == {}
 
 
 def test_a_pipe_is_no_notebook(tmp_path):

@@ -176,7 +176,7 @@ def test_a_forward_that_keeps_values_between_calls() -> None:
     ("wrong", "message"),
     [
         (lambda db: None, "db is None, expected an array"),
-        (lambda db: list(db), "db is of type list, expected an array"),
+        (lambda db: list(db), "db is a list, expected an array"),
         (lambda db: db.astype(int), "db has dtype int64, expected float64: an array of integers loses fract"),
         (lambda db: db.astype(np.float16), "db has dtype float16, expected float64"),
         pytest.param(

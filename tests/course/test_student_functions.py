@@ -143,7 +143,11 @@ RIGHT = np.ones((N, T, H))
     ("results", "error", "message"),
     [
         ([None], ValueError, "returned None, expected 2: h, cache; is its return missing?"),
-        ([RIGHT], ValueError, "returned one result, an array of shape (2, 3, 5), expected 2: h, cache"),
+        (
+            [RIGHT],
+            ValueError,
+            "returned one result, an array of shape (2, 3, 5) and dtype float64, expected 2: h, cache",
+        ),
         ([RIGHT, 1, 2], ValueError, "returned 3 results, expected 2: h, cache"),
         ([None, 1], TypeError, "h is None, expected an array"),
         ([RIGHT.tolist(), 1], TypeError, "h is a list, expected an array"),
@@ -203,7 +207,7 @@ def test_a_function_with_one_result(rng):
     np.testing.assert_array_equal(dW[1:5], W[1:5])
     for result, error, message in (
         (None, ValueError, "returned None, expected an array dW; is its return missing?"),
-        ((W,), TypeError, "dW is a tuple, expected an array"),
+        ((W,), TypeError, "dW is a tuple of ndarray, expected an array"),
         (W.T, ValueError, "dW has shape (4, 6), expected (V, D) = (6, 4)"),
     ):
         with pytest.raises(error, match=re.escape(message)):

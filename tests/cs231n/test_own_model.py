@@ -130,7 +130,7 @@ def test_gradients_of_the_workspace_are_overwritten():
         (
             lambda loss, grads: (np.ones(2), grads),
             TypeError,
-            "loss is an array of float64 and shape (2,), expected a number",
+            "loss is an array of shape (2,) and dtype float64, expected a number",
         ),
         (
             lambda loss, grads: (loss, {"b": grads["b"]}),
@@ -155,7 +155,7 @@ def test_gradients_of_the_workspace_are_overwritten():
         (
             lambda loss, grads: (loss, grads | {"W": grads["W"].astype(int)}),
             TypeError,
-            "grads has an array of int64 and shape (3, 6) for W, expected an array of floating-point numbers",
+            "grads has an array of shape (3, 6) and dtype int64 for W, expected an array of",
         ),
         (
             lambda loss, grads: (loss, grads | {"W": None}),
@@ -184,7 +184,7 @@ def test_gradients_that_are_not_finite():
         ({"W": [1.0]}, "Bag.params has a list for W, expected an array of floating-point numbers"),
         (
             {"W": np.ones(2, int)},
-            r"Bag.params has an array of int64 and shape \(2,\) for W, expected an array of",
+            r"Bag.params has an array of shape \(2,\) and dtype int64 for W, expected an array of",
         ),
         (
             {"W": np.ones(2, np.float32), "b": np.ones(2)},

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
+from rnnlab.course.notebook_cells import tag_of
 from rnnlab.course.source_notebook import without_hidden_tests
 from rnnlab.errors import InputError, NotInstalledError
 from rnnlab.files import atomic_text
@@ -28,50 +29,11 @@ from rnnlab.files import atomic_text
 __all__ = ["require_gradebook", "write_feedback"]
 
 # The HTML elements that Markdown produces, and others that the notebooks contain.
-_TAGS = frozenset(
-    [
-        "a",
-        "abbr",
-        "b",
-        "blockquote",
-        "br",
-        "code",
-        "dd",
-        "del",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "em",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "hr",
-        "i",
-        "img",
-        "li",
-        "ol",
-        "p",
-        "pre",
-        "s",
-        "span",
-        "strong",
-        "sub",
-        "summary",
-        "sup",
-        "table",
-        "tbody",
-        "td",
-        "th",
-        "thead",
-        "tr",
-        "u",
-        "ul",
-    ]
-)
+_TAGS = frozenset([
+    "a", "abbr", "b", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt", "em", "h1", "h2",
+    "h3", "h4", "h5", "h6", "hr", "i", "img", "li", "ol", "p", "pre", "s", "span", "strong", "sub", "summary",
+    "sup", "table", "tbody", "td", "th", "thead", "tr", "u", "ul",
+])  # fmt: skip
 _ATTRIBUTES = {"*": ["class", "id", "align"], "a": ["href", "title"], "img": ["src", "alt", "title", "width"]}
 _PROTOCOLS = {"http", "https", "mailto", "data"}
 _LISTED = re.compile(r'(<li><a href="#(\w+)">)(?:Test cell|Written response)</a>')  # nbgrader's list of cells
@@ -289,7 +251,7 @@ def _feedback() -> Any:
 
 
 def _grade_id(cell: Any) -> str:
-    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+    return str(tag_of(cell).get("grade_id", ""))
 
 
 def _title(grade_id: str) -> str:

@@ -150,11 +150,6 @@ class StudentProcess:
         assert self._output is not None
         return os.fstat(self._output.fileno()).st_size >= self.limits.output_bytes
 
-    @property
-    def running(self) -> bool:
-        """Whether the process is running, with the caches of earlier calls."""
-        return self._process is not None
-
     def start(self) -> None:
         """Start the process and define the functions.
 

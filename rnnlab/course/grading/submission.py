@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.course.exercises import EXERCISES
-from rnnlab.course.notebook_cells import CourseNotebook, parsed, plain_python
+from rnnlab.course.notebook_cells import CourseNotebook, parsed, plain_python, source_of, tag_of
 from rnnlab.course.source_notebook import without_hidden_tests
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.limits import NOTEBOOK_BYTES
@@ -76,71 +76,85 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
     if path.is_symlink() or path.parent.is_symlink():  # a link might lead to the solutions
         raise BadSubmission(f"{path.name} is a link to another place, expected the notebook itself")
     cells = _cells(path)
-    expected = _cells(source.path)
-    released = {_normal(_text(cell)) for cell in expected}
-    wanted = {cell.grade_id: cell for cell in source.cells}
-    found: dict[str, str] = {}
-    others: dict[str, str] = {}
-    tests: dict[str, str] = {}
-    places: dict[str, int] = {}
-    places_of_tests: dict[str, int] = {}  # by the function that is tested
-    answers = {cell.grade_id: False for cell in source.answers}
-    for index, cell in enumerate(cells):
-        grade_id, text = _grade_id(cell), _text(cell)
-        tagged = wanted.get(grade_id)
-        if tagged is None or grade_id in found:
-            if cell.get("cell_type") == "code" and _normal(text) not in released and not _is_test(cell):
-                others[f"cell {index}"] = plain_python(text)
-                places[f"cell {index}"] = index
-        elif tagged.kind == "exercise":
-            found[grade_id] = plain_python(text)
-            places[grade_id] = index
-        elif tagged.kind == "test":
-            tests[grade_id] = text
-            places_of_tests[tagged.subject] = index
-        else:
-            answers[grade_id] = _normal(text) not in {"", "YOUR ANSWER HERE"}
-    if not found and not tests:
+    read = _by_kind(cells, source)
+    if not read.exercises and not read.tests:
         raise BadSubmission(
             f"{path.name} has no cell of nbgrader: its metadata are lost, as after saving by another tool"
         )
-    for exercise in source.exercises:  # those whose cell was deleted, split or not changed
-        own, subject = found.get(exercise.grade_id, ""), exercise.subject
-        if _is_blank(own, subject):
-            parts = [own] if parsed(own).body and not _defines(own, subject) else []
-            elsewhere = [name for name, text in others.items() if _defines(text, subject)]
-            parts += [others.pop(name) for name in elsewhere]
-            if parts:
-                places[exercise.grade_id] = max(
-                    places[name] for name in (*elsewhere, exercise.grade_id) if name in places
-                )
-                found[exercise.grade_id] = "\n\n".join(parts)
-            elif not own and any(_defines(text, subject) for text in found.values()):
-                found[exercise.grade_id] = ""
-        else:  # a function that is defined again before its test
-            own_place = places[exercise.grade_id]
-            again = [
-                name
-                for name, text in others.items()
-                if _defines(text, subject) and own_place < places[name] < places_of_tests.get(subject, 0)
-            ]
-            found[exercise.grade_id] = "\n\n".join([own, *map(others.pop, again)])
+    for exercise in source.exercises:
+        _complete(read, exercise.grade_id, exercise.subject)
     changed = tuple(
         test.grade_id
         for test in source.tests
-        if test.grade_id in tests
-        and _normal(without_hidden_tests(test.source)) != _normal(tests[test.grade_id])
+        if test.grade_id in read.tests
+        and _normal(without_hidden_tests(test.source)) != _normal(read.tests[test.grade_id])
     )
-    missing = tuple(test.grade_id for test in source.tests if test.grade_id not in tests)
-    own_cells = sorted((found | others).items(), key=lambda item: places.get(item[0], len(cells)))
-    return Submission(path, found, others, dict(own_cells), changed, missing, answers)
+    missing = tuple(test.grade_id for test in source.tests if test.grade_id not in read.tests)
+    both = read.exercises | read.others
+    in_order = dict(sorted(both.items(), key=lambda item: read.places.get(item[0], len(cells))))
+    return Submission(path, read.exercises, read.others, in_order, changed, missing, read.answers)
+
+
+@dataclass
+class _Read:
+    """The cells of a student's notebook by their names, and the place of each exercise and other cell."""
+
+    answers: dict[str, bool]
+    exercises: dict[str, str] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+    tests: dict[str, str] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    places_of_tests: dict[str, int] = field(default_factory=dict)  # by the function that is tested
+
+
+def _by_kind(cells: Sequence[Mapping[str, Any]], source: CourseNotebook) -> _Read:
+    """The cells by kind. Cells that were handed out without a tag are left out."""
+    released = {_normal(source_of(cell)) for cell in _cells(source.path)}
+    wanted = {cell.grade_id: cell for cell in source.cells}
+    read = _Read({cell.grade_id: False for cell in source.answers})
+    for index, cell in enumerate(cells):
+        grade_id, text = _grade_id(cell), source_of(cell)
+        tagged = wanted.get(grade_id)
+        if tagged is None or grade_id in read.exercises:
+            if cell.get("cell_type") == "code" and _normal(text) not in released and not _is_test(cell):
+                read.others[f"cell {index}"] = plain_python(text)
+                read.places[f"cell {index}"] = index
+        elif tagged.kind == "exercise":
+            read.exercises[grade_id] = plain_python(text)
+            read.places[grade_id] = index
+        elif tagged.kind == "test":
+            read.tests[grade_id] = text
+            read.places_of_tests[tagged.subject] = index
+        else:
+            read.answers[grade_id] = _normal(text) not in {"", "YOUR ANSWER HERE"}
+    return read
+
+
+def _complete(read: _Read, grade_id: str, subject: str) -> None:
+    """Move the definitions of an exercise's function from other cells to the exercise."""
+    own = read.exercises.get(grade_id, "")
+    defining = [name for name, text in read.others.items() if _defines(text, subject)]
+    if not _is_blank(own, subject):  # a function that is defined again before its test
+        place, test = read.places[grade_id], read.places_of_tests.get(subject, 0)
+        again = [name for name in defining if place < read.places[name] < test]
+        read.exercises[grade_id] = "\n\n".join([own, *map(read.others.pop, again)])
+        return
+    # the exercise's cell was deleted, split or not changed
+    parts = [own] if parsed(own).body and not _defines(own, subject) else []
+    parts += map(read.others.pop, defining)
+    if parts:
+        names = [name for name in (*defining, grade_id) if name in read.places]
+        read.places[grade_id] = max(read.places[name] for name in names)
+        read.exercises[grade_id] = "\n\n".join(parts)
+    elif not own and any(_defines(text, subject) for text in read.exercises.values()):
+        read.exercises[grade_id] = ""
 
 
 def helpers(source: CourseNotebook) -> dict[str, str]:
     """The notebook's cells that are given to students, which may define functions for theirs to call."""
     tagged = {cell.index for cell in source.cells}
     return {
-        f"given cell {index}": plain_python(_text(cell))
+        f"given cell {index}": plain_python(source_of(cell))
         for index, cell in enumerate(_cells(source.path))
         if index not in tagged and cell.get("cell_type") == "code"
     }
@@ -198,7 +212,7 @@ def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
         for cell in cells:
             if not isinstance(cell.get("metadata", {}), dict):
                 raise InputTypeError("metadata of a cell is not an object")
-            _text(cell)
+            source_of(cell)
     except FileNotFoundError:
         others = [each.relative_to(path.parent) for each in sorted(path.parent.rglob("*.ipynb"))]
         names = [str(each) for each in others if ".ipynb_checkpoints" not in each.parts]
@@ -213,23 +227,13 @@ def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
     return cells
 
 
-def _text(cell: Mapping[str, Any]) -> str:
-    source = cell["source"]
-    return source if isinstance(source, str) else "".join(source)
-
-
 def _grade_id(cell: Mapping[str, Any]) -> str:
-    return str(_tag(cell).get("grade_id", ""))
+    return str(tag_of(cell).get("grade_id", ""))
 
 
 def _is_test(cell: Mapping[str, Any]) -> bool:
     """Whether a cell was released as a test, possibly of an exercise that was removed since."""
-    return bool(_tag(cell).get("grade")) and not _tag(cell).get("solution")
-
-
-def _tag(cell: Mapping[str, Any]) -> Mapping[str, Any]:
-    tag = cell.get("metadata", {}).get("nbgrader")
-    return tag if isinstance(tag, dict) else {}
+    return bool(tag_of(cell).get("grade")) and not tag_of(cell).get("solution")
 
 
 def _normal(text: str) -> str:

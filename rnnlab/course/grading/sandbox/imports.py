@@ -8,43 +8,18 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy
 
 ALWAYS = (
-    *(
-        "abc",
-        "bisect",
-        "cmath",
-        "collections",
-        "collections.abc",
-        "contextlib",
-        "copy",
-        "dataclasses",
-        "decimal",
-        "enum",
-    ),
-    *(
-        "fractions",
-        "functools",
-        "heapq",
-        "inspect",
-        "itertools",
-        "logging",
-        "math",
-        "numbers",
-        "operator",
-        "pprint",
-        "random",
-        "re",
-    ),
-    *("statistics", "string", "textwrap", "time", "types", "typing", "typing_extensions", "warnings"),
-    *("numpy", "numpy.fft", "numpy.linalg", "numpy.random", "numpy.testing", "numpy.typing", "numpy.lib"),
-    "numpy.lib.stride_tricks",
-)
+    "abc", "bisect", "cmath", "collections", "collections.abc", "contextlib", "copy", "dataclasses",
+    "decimal", "enum", "fractions", "functools", "heapq", "inspect", "itertools", "logging", "math",
+    "numbers", "operator", "pprint", "random", "re", "statistics", "string", "textwrap", "time", "types",
+    "typing", "typing_extensions", "warnings", "numpy", "numpy.fft", "numpy.linalg", "numpy.random",
+    "numpy.testing", "numpy.typing", "numpy.lib", "numpy.lib.stride_tricks",
+)  # fmt: skip
 ON_DEMAND = ("scipy", "scipy.special")  # loaded if the code mentions them
 
 
@@ -89,9 +64,9 @@ def load(code: str) -> None:
         getattr(numpy, name, None)
 
 
-def guard(extra: Iterable[str] = ()) -> None:
+def guard() -> None:
     """From now on, import only the modules that :func:`load` has loaded."""
-    at_hand = {*ALWAYS, *ON_DEMAND, *extra}
+    at_hand = {*ALWAYS, *ON_DEMAND}
     imported = builtins.__import__
 
     def guarded(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -102,6 +103,11 @@ ATTEMPTS = {
     "thread": "threading.Thread(target=print).start()",
     "limits": "resource.setrlimit(resource.RLIMIT_CPU, (1, 1))",
     "removal": "os.unlink(sys.argv[0])",
+    "times": "os.utime(sys.argv[0])",
+    "permissions": "os.fchmod(mine.fileno(), 0o600)",
+    "attribute": "os.setxattr(sys.argv[0], 'user.name', b'x')",
+    "priority": "os.setpriority(os.PRIO_PROCESS, os.getppid(), 0)",
+    "signal by a pipe": "fcntl.fcntl(os.pipe()[0], fcntl.F_SETOWN, os.getppid())",
 }
 
 
@@ -111,10 +117,11 @@ def test_the_kernel_refuses_what_gets_past_python(tmp_path: Path, attempt: str) 
     """Without the audit hook."""
     script = tmp_path / "script.py"
     script.write_text(
-        "import os, resource, socket, sys, threading\n"
+        "import fcntl, os, resource, socket, sys, threading\n"
         f"sys.path.insert(0, {str(Path(confinement.__file__).parent)!r})\n"
         "import confinement\n"
         "print(1 + 1)\n"
+        "mine = open(sys.argv[0])\n"
         "assert confinement.filter_system_calls()\n"
         f"try:\n    {ATTEMPTS[attempt]}\n"
         "except (OSError, ValueError, RuntimeError) as error:\n    print(type(error).__name__)\n"
@@ -129,6 +136,41 @@ def test_the_kernel_refuses_what_gets_past_python(tmp_path: Path, attempt: str) 
         {"thread": "RuntimeError", "limits": "ValueError"}.get(attempt, "PermissionError"),
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["script.py"]
+
+
+EVERY_CALL = f"""
+import ctypes, sys
+sys.path.insert(0, {str(Path(confinement.__file__).parent)!r})
+import confinement
+libc = ctypes.CDLL(None, use_errno=True)
+column = [*confinement._ARCHITECTURES].index(confinement.platform.machine())
+assert confinement.filter_system_calls()
+for name, numbers in confinement._CALLS.items():
+    if numbers[column] is not None:
+        libc.syscall(numbers[column], -1, -1, -1, -1, -1, -1)
+        assert ctypes.get_errno() == (38 if name == "clone3" else 1), name
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a filter of Linux")
+def test_the_kernel_refuses_every_call_of_the_table() -> None:
+    run = subprocess.run([sys.executable, "-c", EVERY_CALL], stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("column", "header"), [(0, "*/asm/unistd_64.h"), (1, "asm-generic/unistd.h")])
+def test_the_numbers_of_calls(column: int, header: str) -> None:
+    """They are those of the kernel's headers, which may be older than some calls."""
+    texts = [path.read_text() for path in Path("/usr/include").glob(header)]
+    found = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", "".join(texts)))
+    if len(found) < 300:
+        pytest.skip("the headers of this architecture are not installed")
+    numbers = {name: each[column] for name, each in confinement._CALLS.items()}
+    assert {name: int(found[name]) for name in numbers if name in found} == {
+        name: number for name, number in numbers.items() if name in found
+    }
+    assert {name for name, number in numbers.items() if number is None} & found.keys() == set()
+    assert int(found["fcntl"]) == confinement._FCNTL[column]
 
 
 @pytest.mark.slow
