@@ -16,7 +16,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -24,15 +23,12 @@ import numpy as np
 from rnnlab.course.notebook_cells import CourseNotebook, read_content
 from rnnlab.course.release_files import archive, config, licences, readme, requirements
 from rnnlab.course.source_notebook import source_notebook
-from rnnlab.errors import InputError, NotInstalledError
+from rnnlab.errors import InputError
+from rnnlab.extras import Library
 
-__all__ = ["generate", "require_nbgrader", "write_nbgrader_course"]
+__all__ = ["NBGRADER", "generate", "write_nbgrader_course"]
 
-
-def require_nbgrader() -> None:
-    """Raise ImportError, which says what to install, if nbgrader is not installed."""
-    if find_spec("nbgrader") is None:
-        raise NotInstalledError('releasing assignments needs nbgrader: pip install "rnnlab[course]"')
+NBGRADER = Library("nbgrader", "course", "releasing assignments")
 
 
 def write_nbgrader_course(
@@ -99,7 +95,7 @@ def generate(course: Path, course_id: str, assignment: str) -> None:
     ValueError
         If nbgrader refuses the notebook. The message ends with nbgrader's reason.
     """
-    require_nbgrader()
+    NBGRADER.require()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # nbgrader's dependencies emit warnings
         from nbgrader.converters import GenerateAssignment

@@ -15,7 +15,6 @@ import json
 import shutil
 import sys
 import warnings
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -23,19 +22,13 @@ import numpy as np
 from rnnlab.course.notebook_cells import CourseNotebook, read_content
 from rnnlab.course.otter_notebook import otter_notebook
 from rnnlab.course.release_files import licences, requirements
-from rnnlab.errors import InputError, NotInstalledError
+from rnnlab.errors import InputError
+from rnnlab.extras import Library
 
-__all__ = ["assign", "require_otter", "write_otter_assignment"]
+__all__ = ["OTTER", "assign", "write_otter_assignment"]
 
+OTTER = Library("otter", "otter", "releasing assignments for Otter", "otter-grader")
 _FILES = "/autograder/source/files"  # the location of the autograder's files on Gradescope
-
-
-def require_otter() -> None:
-    """Raise ImportError, which says what to install, if otter-grader is not installed."""
-    if find_spec("otter") is None:
-        raise NotInstalledError(
-            'releasing assignments for Otter needs otter-grader: pip install "rnnlab[otter]"'
-        )
 
 
 def write_otter_assignment(
@@ -59,7 +52,7 @@ def write_otter_assignment(
     ValueError
         If the tags of the notebook are not in order, or Otter refuses it.
     """
-    require_otter()
+    OTTER.require()
     stem = notebook.path.stem
     content = read_content(notebook.path)
     source, dist = folder / "source" / stem, folder / "dist" / stem
@@ -109,7 +102,7 @@ def assign(source: Path, target: Path) -> None:
     ValueError
         If Otter refuses the notebook. The message ends with Otter's reason.
     """
-    require_otter()
+    OTTER.require()
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")  # Otter's dependencies emit warnings
         from otter.assign import main

@@ -15,9 +15,9 @@ import numpy as np
 
 import rnnlab
 from rnnlab.course.exercises import exercise
-from rnnlab.course.nbgrader_release import require_nbgrader, write_nbgrader_course
+from rnnlab.course.nbgrader_release import NBGRADER, write_nbgrader_course
 from rnnlab.course.notebook_cells import CourseNotebook, cleared, read_notebook
-from rnnlab.course.otter_release import require_otter, write_otter_assignment
+from rnnlab.course.otter_release import OTTER, write_otter_assignment
 from rnnlab.course.release_files import check_wheel
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_folder
@@ -94,7 +94,7 @@ def release(
     """
     if format not in FORMATS:
         raise InputError(f"release: format is {format!r}, expected one of: {', '.join(FORMATS)}")
-    (require_otter if format == "otter" else require_nbgrader)()
+    (OTTER if format == "otter" else NBGRADER).require()
     target = Path(directory)
     is_empty_folder = target.is_dir() and not target.is_symlink() and not any(target.iterdir())
     if os.path.lexists(target) and not is_empty_folder:

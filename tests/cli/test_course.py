@@ -83,13 +83,13 @@ def test_a_release_that_students_can_install(tmp_path, capsys, monkeypatch):
 
 
 def test_a_release_without_nbgrader(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("rnnlab.course.nbgrader_release.find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     assert cli.main(["course", "release", str(tmp_path)]) == 2
     message = 'rnnlab course: releasing assignments needs nbgrader: pip install "rnnlab[course]"\n'
     assert capsys.readouterr() == ("", message)
 
 
 def test_a_release_without_otter(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("rnnlab.course.otter_release.find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     assert cli.main(["course", "release", str(tmp_path), "--format", "otter"]) == 2
     assert 'needs otter-grader: pip install "rnnlab[otter]"' in capsys.readouterr().err

@@ -4,18 +4,17 @@ import os
 
 import pytest
 
-from rnnlab.course import nbgrader_release
-from rnnlab.course.nbgrader_release import generate, require_nbgrader
+from rnnlab.course.nbgrader_release import NBGRADER, generate
 
 from . import small_notebook
 
 
 def test_without_nbgrader(monkeypatch, tmp_path):
-    monkeypatch.setattr(nbgrader_release, "find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     with pytest.raises(
         ImportError, match=r'releasing assignments needs nbgrader: pip install "rnnlab\[course\]"'
     ):
-        require_nbgrader()
+        NBGRADER.require()
     with pytest.raises(ImportError, match="needs nbgrader"):
         generate(tmp_path, "course", "1_a")
 

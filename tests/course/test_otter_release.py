@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import rnnlab
-from rnnlab.course import otter_release
 from rnnlab.course.release import Assignment, release
 
 from . import small_notebook
@@ -111,7 +110,7 @@ def test_grading(course, tmp_path, kind, points):
 
 
 def test_without_otter_nothing_is_written(notebooks, tmp_path, monkeypatch):
-    monkeypatch.setattr(otter_release, "find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'needs otter-grader: pip install "rnnlab\[otter\]"'):
         release(tmp_path / "course", notebooks=notebooks, format="otter")
     assert list(tmp_path.iterdir()) == []

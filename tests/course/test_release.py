@@ -252,7 +252,7 @@ def test_notebooks_that_cannot_be_released(notebooks, tmp_path):
 
 
 def test_without_nbgrader_nothing_is_written(notebooks, tmp_path, monkeypatch):
-    monkeypatch.setattr("rnnlab.course.nbgrader_release.find_spec", lambda name: None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"rnnlab\[course\]"):
         release(tmp_path / "course", notebooks=notebooks)
     assert list(tmp_path.iterdir()) == []

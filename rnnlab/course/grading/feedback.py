@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -23,11 +22,13 @@ from urllib.parse import quote
 from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
 from rnnlab.course.notebook_cells import tag_of
 from rnnlab.course.source_notebook import without_hidden_tests
-from rnnlab.errors import InputError, NotInstalledError
+from rnnlab.errors import InputError
+from rnnlab.extras import Library
 from rnnlab.files import atomic_text
 
 __all__ = ["require_gradebook", "write_feedback"]
 
+_NBGRADER = Library("nbgrader", "course", "feedback")
 # The HTML elements that Markdown produces, and others that the notebooks contain.
 _TAGS = frozenset([
     "a", "abbr", "b", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt", "em", "h1", "h2",
@@ -126,8 +127,7 @@ def require_gradebook(course: Path) -> None:
     ValueError
         If the course has no gradebook, or nbgrader cannot read the name of a student.
     """
-    if find_spec("nbgrader") is None:
-        raise NotInstalledError('feedback needs nbgrader: pip install "rnnlab[course]"')
+    _NBGRADER.require()
     if not (course / "gradebook.db").exists():
         raise InputError(f"{course} has no gradebook.db, expected what `rnnlab course release` writes")
     for path in sorted((course / "submitted").glob("*")):
