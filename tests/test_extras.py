@@ -1,4 +1,7 @@
+import ast
+import configparser
 import json
+from pathlib import Path
 
 import pytest
 
@@ -24,3 +27,20 @@ def test_a_library_that_is_there():
     present.require()
     assert present.module() is json
     assert present.module("decoder").JSONDecoder().decode("[1]") == [1]
+
+
+def test_every_library_is_in_the_extra_that_its_error_names():
+    root = Path(__file__).parents[1]
+    setup = configparser.ConfigParser()
+    setup.read(root / "setup.cfg", encoding="utf8")
+    extras = setup["options.extras_require"]
+    found = {}
+    for path in (root / "rnnlab").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Library":
+                package, extra, *_ = map(ast.literal_eval, node.args)
+                found[package] = extra
+    assert {"sacrebleu", "onnx", "nbgrader"} <= found.keys()
+    names = {"sklearn": "scikit-learn", "otter": "otter-grader"}
+    for package, extra in found.items():
+        assert names.get(package, package) in extras[extra], extra
