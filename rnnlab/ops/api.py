@@ -216,11 +216,11 @@ class Primitives(Protocol):
 
     # ------------------------------------------------------------ recurrent steps
 
-    def rnn_forward(self, a: Array, h: Array) -> None:
-        """Write h = tanh(a), (n, H)."""
+    def rnn_forward(self, gates: Array, h: Array) -> None:
+        """Activate ``gates`` (n, H) by tanh; copy them to h."""
 
-    def rnn_backward(self, dh: Array, h: Array, da: Array) -> None:
-        """Write da = dh (1 - h^2), (n, H)."""
+    def rnn_backward(self, dh: Array, gates: Array, da: Array) -> None:
+        """Write da = dh (1 - gates^2), (n, H); ``da`` may be ``dh``."""
 
     def lstm_forward(self, gates: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array) -> None:
         """Activate i, f, o, g in ``gates`` (n, 4H); write c = f prev_c + i g, tanh(c) and h = o tanh(c)."""
@@ -265,16 +265,15 @@ class Primitives(Protocol):
         ----------
         cell : "rnn", "lstm", "gru" or "simplified_gru"
         gates : (M, G)
-            x Wx + b of all packed rows. The rows of ``steps`` are overwritten: by activations, and for an RNN
-            by x Wx + b + h_{t-1} Wh.
+            x Wx + b of all packed rows. The rows of ``steps`` are overwritten by activations.
         weights : sequence of arrays
             The recurrent weights (H, G), from :meth:`prepacked`. A GRU has two, (H, 2H) of the gates z and r,
             and (H, H) of the candidate.
         states : (h,) or (h, c), each (N + M, H)
             Those after each step are written.
         saved : (M, H) or (M, 0)
-            Written: tanh(c) of an LSTM, before zoneout; r h_{t-1} of a GRU; with zoneout, h of an RNN before
-            it. A simplified GRU has none, (M, 0).
+            Written: tanh(c) of an LSTM, before zoneout; r h_{t-1} of a GRU. An RNN and a simplified GRU have
+            none, (M, 0).
         steps : Steps
         inputs : StepInputs, optional
             The factors from which x Wx + b of these steps is computed. Without them ``gates`` holds x Wx + b
@@ -324,14 +323,10 @@ class Primitives(Protocol):
 
     # ------------------------------------------------------------ recurrent steps with dropout and zoneout
 
-    def rnn_regularised_forward(
-        self, a: Array, prev_h: Array, activated: Array, h: Array, masks: StepMasks
-    ) -> None:
-        """Write activated = tanh(a) and h, which is ``activated`` after zoneout with prev_h, (n, H)."""
+    def rnn_regularised_forward(self, gates: Array, prev_h: Array, h: Array, masks: StepMasks) -> None:
+        """:meth:`rnn_forward` with zoneout of h; ``gates`` hold tanh(a) before zoneout."""
 
-    def rnn_regularised_backward(
-        self, dh: Array, activated: Array, da: Array, masks: StepMasks
-    ) -> Array | None:
+    def rnn_regularised_backward(self, dh: Array, gates: Array, da: Array, masks: StepMasks) -> Array | None:
         """Backward of :meth:`rnn_regularised_forward`; see :meth:`lstm_regularised_backward`."""
 
     def lstm_regularised_forward(

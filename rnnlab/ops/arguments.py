@@ -367,8 +367,8 @@ PRIMITIVES: dict[str, Declaration] = {
         "max_pool_gradient": "dvalues (n, V); slots (n, V) 0..L; dx! (n, L, V)",
         "multilabel_margin": "scores (M, V); words (M, K) -1..V; dscores! (M, V)",
         # steps of recurrent cells
-        "rnn_forward": "a (n, H); h! (n, H) = a",
-        "rnn_backward": "dh (n, H); h (n, H); da! (n, H) = dh",
+        "rnn_forward": "gates! (n, H); h! (n, H)",
+        "rnn_backward": "dh (n, H); gates (n, H); da! (n, H) = dh",
         "lstm_forward": "gates! (n, 4H); prev_c (n, H); c! (n, H); tanh_c! (n, H); h! (n, H)",
         "lstm_backward": "dh (n, H); dc! (n, H); gates (n, 4H); prev_c (n, H); tanh_c (n, H); da! (n, 4H)",
         "lstm_dropped_forward": (

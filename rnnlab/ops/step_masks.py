@@ -85,16 +85,13 @@ def regularised_steps(cells: Any, masks: Any) -> RegularisedSteps:
 def _rnn(cells: Any, module: Any) -> tuple[Primitive, Primitive]:
     zoneout = _Zoneout(module)
 
-    def rnn_regularised_forward(
-        a: Array, prev_h: Array, activated: Array, h: Array, masks: StepMasks
-    ) -> None:
-        cells.rnn_forward(a, activated)
-        h[...] = activated
+    def rnn_regularised_forward(gates: Array, prev_h: Array, h: Array, masks: StepMasks) -> None:
+        cells.rnn_forward(gates, h)
         zoneout.forward(0, prev_h, h, masks)
 
-    def rnn_regularised_backward(dh: Array, activated: Array, da: Array, masks: StepMasks) -> Array | None:
+    def rnn_regularised_backward(dh: Array, gates: Array, da: Array, masks: StepMasks) -> Array | None:
         skipped = zoneout.split(0, dh, masks)
-        cells.rnn_backward(dh, activated, da)
+        cells.rnn_backward(dh, gates, da)
         dh[...] = 0
         return skipped
 

@@ -104,9 +104,9 @@ def run_regularised(ops, cell, n, H, masks, rng, dtype):
     arrays |= {name: ops.zeros((n, H), dtype) for name in ("h", "c", "saved")}
     arrays["da"] = ops.zeros(gates.shape, dtype)
     forward, backward = (getattr(ops, f"{cell}_regularised_{way}") for way in ("forward", "backward"))
-    before = {"rnn": ("prev_h", "saved", "h"), "lstm": ("prev_h", "prev_c", "c", "saved", "h")}
+    before = {"lstm": ("prev_h", "prev_c", "c", "saved", "h")}
     forward(*(arrays[name] for name in ("gates", *before.get(cell, ("prev_h", "h")))), masks)
-    after = {"rnn": ("dh", "saved", "da"), "lstm": ("dh", "dc", "gates", "prev_c", "saved", "da")}
+    after = {"rnn": ("dh", "gates", "da"), "lstm": ("dh", "dc", "gates", "prev_c", "saved", "da")}
     past = backward(*(arrays[name] for name in after.get(cell, ("dh", "gates", "prev_h", "da"))), masks)
     arrays["dh"] += 1
     if past is not None:

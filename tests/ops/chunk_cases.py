@@ -44,7 +44,7 @@ class Chunk:
 
         self.Wh, self.gates, self.dh = (H**-0.5 * normal(H, G)).astype(dtype), normal(M, G), normal(M, H)
         self.states = tuple(normal(N + M, H) for _ in range(kind.num_states))
-        self.saved = normal(M, 0 if cell == "simplified_gru" else H)
+        self.saved = normal(M, H if cell in ("lstm", "gru") else 0)
         self.dstate, self.da = tuple(normal(N, H) for _ in range(kind.num_states)), normal(M, G)
         self.x, self.Wx, self.b = normal(M, width), normal(width, G), normal(G)
 
@@ -96,9 +96,7 @@ class Chunk:
                 run.backward(step_of(run, (rows, before, after), gates, states, saved), dnow, da[here])
         found = {"gates": gates, "da": da} | dict(zip(("h", "c"), states, strict=False))
         found |= dict(zip(("dh0", "dc0"), dstate, strict=False))
-        if self.cell == "rnn":  # its gates are not needed, and saved only with zoneout
-            del found["gates"]
-        if saved.size and (self.cell != "rnn" or self.draws.regularisation.zoneout_h):
+        if saved.size:
             found["saved"] = saved
         return {name: ops.asnumpy(array) for name, array in found.items()}
 

@@ -195,9 +195,9 @@ def test_the_shapes_that_are_remembered_stay_few(rng):
 
 
 def test_keywords_and_missing_arguments():
-    numpy_ops.rnn_forward(h=np.zeros((2, 3)), a=np.zeros((2, 3)))
+    numpy_ops.rnn_forward(h=np.zeros((2, 3)), gates=np.zeros((2, 3)))
     with pytest.raises(ValueError, match="rnn_forward: "):
-        numpy_ops.rnn_forward(h=np.zeros((2, 3)), a=np.zeros((2, 4)))
+        numpy_ops.rnn_forward(h=np.zeros((2, 3)), gates=np.zeros((2, 4)))
     with pytest.raises(TypeError, match="missing a required argument: 'h'"):
         numpy_ops.rnn_forward(np.zeros((2, 3)))
 

@@ -28,9 +28,7 @@ def forward(cell, masks, a, prev_h, prev_c):
     gates, saved, c, h = a.copy(), *np.zeros((3, N, H))
     if cell == "gru_candidate":
         gates[:, :H] = ops.sigmoid(gates[:, :H])
-    if cell == "rnn":
-        ops.rnn_regularised_forward(gates, prev_h, saved, h, masks)
-    elif cell == "lstm":
+    if cell == "lstm":
         ops.lstm_regularised_forward(gates, prev_h, prev_c, c, saved, h, masks)
     else:
         getattr(ops, f"{cell}_regularised_forward")(gates, prev_h, h, masks)
@@ -66,7 +64,7 @@ def test_backward(cell, masks, seeds, rng):
     gates, saved, _, _ = forward(cell, masks, a, prev_h, prev_c)
     da, dprev_h, dprev_c = np.zeros_like(a), dh.copy(), dc.copy()
     if cell == "rnn":
-        past = ops.rnn_regularised_backward(dprev_h, saved, da, masks)
+        past = ops.rnn_regularised_backward(dprev_h, gates, da, masks)
     elif cell == "lstm":
         past = ops.lstm_regularised_backward(dprev_h, dprev_c, gates, prev_c, saved, da, masks)
     else:

@@ -45,7 +45,7 @@ class Step(NamedTuple):
     gates: Array  # (n, G) in: pre-activations x Wx + b plus all contexts; out: activations
     prev: State  # each (n, H), before the step
     next: State  # each (n, H), after it: written
-    saved: Any  # (n, H), written: what the backward reads in addition to gates and states
+    saved: Any  # (n, H), written: what the backward reads in addition to gates and states; (n, 0) if nothing
     read: Array  # (n, H) what the recurrent weights read: prev[0], after dropout if there is any
     masks: StepMasks | None = None  # zoneout, and dropout of the candidate
 
@@ -54,7 +54,7 @@ class PreparedCell(Protocol):
     """A cell with its weights prepacked for the many steps of one call."""
 
     def saved(self, rows: int, like: Array) -> Any:
-        """A workspace for ``Step.saved`` of this many rows, (rows, H) of the dtype of ``like``."""
+        """A workspace for ``Step.saved`` of this many rows: (rows, H) or (rows, 0), dtype as ``like``."""
 
     def forward(self, step: Step) -> None:
         """One step: write ``step.next``, ``step.saved``, and the activations into ``step.gates``."""

@@ -34,7 +34,7 @@ class RNNStepCache(NamedTuple):
     prev_h: Array  # (N, H)
     Wx: Array  # (D, H)
     Wh: Array  # (H, H)
-    h: Array  # (N, H)
+    gates: Array  # (N, H) tanh(a), equal to next_h
 
 
 def rnn_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) -> tuple[Array, RNNStepCache]:
@@ -62,9 +62,11 @@ def rnn_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
     check_shapes(
         "rnn_step_forward", x=(x, "N D"), prev_h=(prev_h, "N H"), Wx=(Wx, "D H"), Wh=(Wh, "H H"), b=(b, "H")
     )
+    gates = ops.affine(x, Wx, b)
+    gates += ops.matmul(prev_h, Wh)
     next_h = ops.empty(prev_h.shape, x.dtype)
-    ops.rnn_forward(ops.affine(x, Wx, b) + ops.matmul(prev_h, Wh), next_h)
-    return next_h, RNNStepCache(x, prev_h, Wx, Wh, next_h.copy())
+    ops.rnn_forward(gates, next_h)
+    return next_h, RNNStepCache(x, prev_h, Wx, Wh, gates)
 
 
 def rnn_step_backward(dnext_h: Array, cache: RNNStepCache) -> tuple[Array, Array, Array, Array, Array]:
@@ -85,11 +87,11 @@ def rnn_step_backward(dnext_h: Array, cache: RNNStepCache) -> tuple[Array, Array
         If a gradient has a wrong shape or dtype, or the cache is from another function.
     """
     check_cache("rnn_step_backward", cache, RNNStepCache)
-    x, prev_h, Wx, Wh, h = cache
+    x, prev_h, Wx, Wh, gates = cache
     ops = ops_of("rnn_step_backward", dnext_h=dnext_h, x=x)
-    check_shapes("rnn_step_backward", next_h=(h, "N H"), dnext_h=(dnext_h, "N H"))
-    da = ops.empty(h.shape, h.dtype)
-    ops.rnn_backward(dnext_h, h, da)
+    check_shapes("rnn_step_backward", prev_h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
+    da = ops.empty(gates.shape, gates.dtype)
+    ops.rnn_backward(dnext_h, gates, da)
     dx, dprev_h = ops.matmul(da, Wx.T), ops.matmul(da, Wh.T)
     return dx, dprev_h, ops.matmul(x.T, da), ops.matmul(prev_h.T, da), da.sum(axis=0)
 
@@ -105,15 +107,15 @@ class RNN(PrimitiveCell):
 
 
 class PreparedRNN(PreparedPrimitive):
-    """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`; ``saved`` is h before zoneout."""
+    """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`; ``saved`` is not used."""
 
     def __init__(self, ops: Any, Wh: Array) -> None:
         self._product = RecurrentProduct(ops, Wh)
         super().__init__(ops, "rnn", self._product)
 
     def saved(self, rows: int, like: Array) -> Array:
-        """(rows, H)."""
-        return self._ops.empty((rows, like.shape[1]), like.dtype)
+        """(rows, 0)."""
+        return self._ops.empty((rows, 0), like.dtype)
 
     def forward(self, step: Step) -> None:
         """h_t = tanh(a_t + h_{t-1} Wh)."""
@@ -121,16 +123,16 @@ class PreparedRNN(PreparedPrimitive):
         if step.masks is None:
             self._ops.rnn_forward(step.gates, step.next[0])
         else:
-            self._ops.rnn_regularised_forward(step.gates, step.prev[0], step.saved, step.next[0], step.masks)
+            self._ops.rnn_regularised_forward(step.gates, step.prev[0], step.next[0], step.masks)
 
     def backward(self, step: Step, dstate: State, dread: Array, da: Array) -> Array | None:
         """da_t = dh_t (1 - h_t^2), dh_{t-1} = da_t Wh^T."""
         (dh,) = dstate
         if step.masks is None:
-            self._ops.rnn_backward(dh, step.next[0], da)
+            self._ops.rnn_backward(dh, step.gates, da)
             self._product.write_backward(da, dread)
             return None
-        past = self._ops.rnn_regularised_backward(dh, step.saved, da, step.masks)
+        past = self._ops.rnn_regularised_backward(dh, step.gates, da, step.masks)
         self._product.add_backward(da, dread)
         return past
 

@@ -46,7 +46,7 @@ class RecurrentCache(NamedTuple):
     x: Array  # (N, T, D)
     states: State  # each (N + M, H), the initial states first
     gates: Array  # (M, G) activations; for a custom cell without ``prepare``, pre-activations
-    saved: Any  # (M, H) what else the cell's backward reads, such as an LSTM's tanh(c)
+    saved: Any  # (M, H) what else the cell's backward reads, such as an LSTM's tanh(c); (M, 0) if nothing
     params: Params
     given_states: int  # how many initial states the caller gave; the others are zeros
     cell: Cell

@@ -12,15 +12,15 @@ from rnnlab.types import Array
 
 
 @checked
-def rnn_forward(a: Array, h: Array) -> None:
-    check_contiguous(a, h)
-    each("rnn_forward", h.size, h, a, h, h.size)
+def rnn_forward(gates: Array, h: Array) -> None:
+    check_contiguous(gates, h)
+    each("rnn_forward", h.size, h, gates, h, h.size)
 
 
 @checked
-def rnn_backward(dh: Array, h: Array, da: Array) -> None:
-    check_contiguous(dh, h, da)
-    each("rnn_backward", h.size, h, dh, h, da, h.size)
+def rnn_backward(dh: Array, gates: Array, da: Array) -> None:
+    check_contiguous(dh, gates, da)
+    each("rnn_backward", dh.size, dh, dh, gates, da, dh.size)
 
 
 @checked
@@ -73,15 +73,13 @@ def simplified_gru_backward(dh: Array, gates: Array, prev_h: Array, da: Array) -
 
 
 @checked
-def rnn_regularised_forward(a: Array, prev_h: Array, activated: Array, h: Array, masks: StepMasks) -> None:
-    _cell(
-        "rnn_regularised_forward", (a, prev_h, activated, h), h.shape, mask_arguments(masks, 1, drops=False)
-    )
+def rnn_regularised_forward(gates: Array, prev_h: Array, h: Array, masks: StepMasks) -> None:
+    _cell("rnn_regularised_forward", (gates, prev_h, h), h.shape, mask_arguments(masks, 1, drops=False))
 
 
 @checked
-def rnn_regularised_backward(dh: Array, activated: Array, da: Array, masks: StepMasks) -> Array | None:
-    _cell("rnn_regularised_backward", (dh, activated, da), dh.shape, mask_arguments(masks, 1, drops=False))
+def rnn_regularised_backward(dh: Array, gates: Array, da: Array, masks: StepMasks) -> Array | None:
+    _cell("rnn_regularised_backward", (dh, gates, da), dh.shape, mask_arguments(masks, 1, drops=False))
     return None
 
 

@@ -22,8 +22,8 @@ _BACKWARD = "prev_h (n, H)"
 REGULARISED = {
     name: Declaration(text)
     for name, text in {
-        "rnn_regularised_forward": "a (n, H); prev_h (n, H); activated! (n, H); h! (n, H)",
-        "rnn_regularised_backward": "dh! (n, H); activated (n, H); da! (n, H)",
+        "rnn_regularised_forward": f"gates! (n, H); {_STEP}",
+        "rnn_regularised_backward": "dh! (n, H); gates (n, H); da! (n, H)",
         "lstm_regularised_forward": (
             "gates! (n, 4H); prev_h (n, H); prev_c (n, H); c! (n, H); tanh_c! (n, H); h! (n, H)"
         ),

@@ -15,18 +15,18 @@ _UNITS = 1 << 15  # hidden units for which a step takes some 50 microseconds, wo
 
 @primitive
 @kernel("T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
-def rnn_forward(part, parts, a, h):
-    """h = tanh(a)."""
-    for row in share(a.shape[0], part, parts):
-        rnn_row(a[row], h[row])
+def rnn_forward(part, parts, gates, h):
+    """h = gates = tanh(a)."""
+    for row in share(h.shape[0], part, parts):
+        rnn_row(gates[row], h[row])
 
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
-def rnn_backward(part, parts, dh, h, da):
-    """da = dh (1 - h^2)."""
-    for row in share(h.shape[0], part, parts):
-        rnn_backward_row(dh[row], h[row], da[row])
+def rnn_backward(part, parts, dh, gates, da):
+    """da = dh (1 - tanh(a)^2)."""
+    for row in share(dh.shape[0], part, parts):
+        rnn_backward_row(dh[row], gates[row], da[row])
 
 
 @primitive
@@ -167,16 +167,16 @@ def tanh_row(a):
 
 
 @inlined
-def rnn_row(a, h):
-    for j in range(h.size):
-        h[j] = tanh(a[j])
+def rnn_row(gates, h):
+    tanh_row(gates)
+    copy_row(gates, h)
 
 
 @inlined
-def rnn_backward_row(dh, h, da):
-    one = h.dtype.type(1)
-    for j in range(h.size):
-        da[j] = dh[j] * (one - h[j] * h[j])
+def rnn_backward_row(dh, gates, da):
+    one = gates.dtype.type(1)
+    for j in range(gates.size):
+        da[j] = dh[j] * (one - gates[j] * gates[j])
 
 
 @inlined

@@ -12,7 +12,6 @@ import numpy as np
 
 from rnnlab.ops.numba.cells import (
     add_row,
-    copy_row,
     gru_candidate_backward_row,
     gru_candidate_dropped_backward_row,
     gru_candidate_dropped_row,
@@ -54,10 +53,9 @@ _DIVISION = "table (T, F) 0..S; edges (E,) 0..S"
 
 @step_kernels(
     f"{_STATES}, {_PANELS}, {TYPES}, {_TABLES}",
-    arguments=f"gates! (M, H); h! (S, H); saved! (M, H); panels (Q, K, C) W; {ARGUMENTS}; {_DIVISION}",
+    arguments=f"gates! (M, H); h! (S, H); saved! (M, Z); panels (Q, K, C) W; {ARGUMENTS}; {_DIVISION}",
 )
 def _rnn_steps_forward(part, parts, gates, h, saved, panels, state_mask, rates, seeds, table, edges):
-    """With zoneout, ``saved`` is h before it."""
     H, edge = h.shape[1], edge_rows(panels, h)
     for piece in share(edges.size - 1, part, parts):
         number = edges[piece + 1] - edges[piece]
@@ -73,14 +71,12 @@ def _rnn_steps_forward(part, parts, gates, h, saved, panels, state_mask, rates, 
             multiply_rows(x, panels, factors, now.shape[0], edge, now)
             for i in range(top, bottom):
                 rnn_row(gates[row + i], h[after + i])
-                if rates[0] > 0:
-                    copy_row(h[after + i], saved[row + i])
-                    zoneout_row(0, h[before + i], rates, seeds, (row + i) * H, h[after + i])
+                zoneout_row(0, h[before + i], rates, seeds, (row + i) * H, h[after + i])
 
 
 @step_kernels(
     f"{_GRADIENTS}, {_PANELS}, {TYPES}, {_TABLES}",
-    arguments="dh (m, H); dstate! (N, H); gates (M, H); h (S, H); saved (M, H); da! (m, H); "
+    arguments="dh (m, H); dstate! (N, H); gates (M, H); h (S, H); saved (M, Z); da! (m, H); "
     f"panels (Q, K, C) W; {ARGUMENTS}; {_DIVISION}",
 )
 def _rnn_steps_backward(
@@ -95,12 +91,11 @@ def _rnn_steps_backward(
             top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
                 continue
-            row, after, here = table[t, 0], table[t, 2], table[t, 0] - table[0, 0]
+            row, here = table[t, 0], table[t, 0] - table[0, 0]
             for i in range(top, bottom):
                 add_row(dh[here + i], dstate[i])
                 zoneout_backward_row(0, rates, seeds, (row + i) * H, dstate[i], kept[i - top])
-                activated = saved[row + i] if rates[0] > 0 else h[after + i]
-                rnn_backward_row(dstate[i], activated, da[here + i])
+                rnn_backward_row(dstate[i], gates[row + i], da[here + i])
             da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
             multiply_rows(da_now, panels, factors, 0, edge, dnow)
             finish_rows(top, bottom, state_mask, rates, kept, dstate)

@@ -14,13 +14,14 @@ from rnnlab.types import Array
 
 
 @checked
-def rnn_forward(a: Array, h: Array) -> None:
-    np.tanh(a, out=h)
+def rnn_forward(gates: Array, h: Array) -> None:
+    np.tanh(gates, out=gates)
+    h[...] = gates
 
 
 @checked
-def rnn_backward(dh: Array, h: Array, da: Array) -> None:
-    slope = h * h
+def rnn_backward(dh: Array, gates: Array, da: Array) -> None:
+    slope = gates * gates
     np.subtract(1, slope, out=slope)
     np.multiply(dh, slope, out=da)  # da may be dh
 

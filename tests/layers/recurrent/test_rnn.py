@@ -1,8 +1,10 @@
-"""The expected values of the course's vanilla RNN assignment."""
+"""The expected values of the course's vanilla RNN assignment, and what the cache holds."""
 
 import numpy as np
+import pytest
 
-from rnnlab.layers import rnn_forward, rnn_step_forward
+from rnnlab.layers import recurrent_forward, rnn_forward, rnn_step_forward
+from rnnlab.layers.recurrent.rnn import RNN
 
 
 def test_step_of_the_course():
@@ -44,3 +46,18 @@ def test_sequence_of_the_course():
         ],
     ]
     np.testing.assert_allclose(h, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("regularisation", [{}, {"zoneout_h": 0.4}], ids=["", "zoneout"])
+def test_the_cache_holds_activations_and_nothing_else(regularisation, rng):
+    """Packed rows of one step follow each other; zoneout acts on h alone."""
+    N, T, D, H = 3, 4, 5, 6
+    x, h0 = rng.standard_normal((N, T, D)), rng.standard_normal((N, H))
+    params = {name: rng.standard_normal(shape) for name, shape in RNN().shapes(D, H).items()}
+    h, _, cache = recurrent_forward(
+        x, (h0,), params, cell="rnn", regularisation=regularisation, rng=np.random.default_rng(0)
+    )
+    prev_h = np.concatenate([h0[:, None], h[:, :-1]], axis=1)
+    activations = np.tanh(x @ params["Wx"] + prev_h @ params["Wh"] + params["b"])
+    np.testing.assert_allclose(cache.gates.reshape(T, N, H).swapaxes(0, 1), activations, rtol=1e-12)
+    assert cache.saved.shape == (N * T, 0)

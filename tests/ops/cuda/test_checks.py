@@ -67,7 +67,7 @@ def test_the_bias_of_a_product_is_not_broadcast_or_converted(b, message, simulat
 @pytest.mark.parametrize("cell", GATES)
 def test_regularised_steps_of_wrong_shapes(cell, simulated):
     ops, masks = importlib.import_module("rnnlab.ops.cuda"), step_masks(cell)[-1]
-    names = {"rnn": 3, "lstm": 5}
+    names = {"lstm": 5}
     rows, short = ops.zeros((3, 4)), ops.zeros((2, 4))
     gates = ops.zeros((3, 4 * GATES[cell]))
     for wrong in range(names.get(cell, 2)):

@@ -45,11 +45,12 @@ def read_only(a):
 @pytest.mark.parametrize("view", [strided, np.asfortranarray, read_only])
 def test_copies_of_such_arrays_are_the_kernel_s(view, rng):
     """The same bits, where NumPy rounds differently."""
-    a, (expected, found) = rng.standard_normal((40, 300), np.float32), np.empty((2, 40, 300), np.float32)
-    numba_ops.rnn_forward(a, expected)
-    numba_ops.rnn_forward(view(a), found)
+    dh, gates = rng.standard_normal((2, 40, 300), np.float32)
+    expected, found = np.empty((2, 40, 300), np.float32)
+    numba_ops.rnn_backward(dh, gates, expected)
+    numba_ops.rnn_backward(view(dh), view(gates), found)
     np.testing.assert_array_equal(found, expected)
-    numpy_ops.rnn_forward(a, found)
+    numpy_ops.rnn_backward(dh, gates, found)
     assert (found != expected).any()
 
 
@@ -57,19 +58,20 @@ def test_copies_of_such_arrays_are_the_kernel_s(view, rng):
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_copies_are_the_kernel_s_in_any_number_of_parts(parts, rng, monkeypatch):
     monkeypatch.setattr(kernels, "_threads", parts)
-    a, (expected, found) = rng.standard_normal((9, 70), np.float32), np.empty((2, 9, 70), np.float32)
+    dh, gates = rng.standard_normal((2, 9, 70), np.float32)
+    expected, found = np.empty((2, 9, 70), np.float32)
     with kernels.always_parallel():
-        numba_ops.rnn_forward(a, expected)
-        numba_ops.rnn_forward(strided(a), found)
+        numba_ops.rnn_backward(dh, gates, expected)
+        numba_ops.rnn_backward(dh, strided(gates), found)
         np.testing.assert_array_equal(found, expected)
-        with pytest.raises(ValueError, match="rnn_forward: h, which is written, overlaps a in memory"):
-            numba_ops.rnn_forward(a[::-1], a)
+        with pytest.raises(ValueError, match="rnn_backward: da, which is written, overlaps gates in memory"):
+            numba_ops.rnn_backward(dh, gates[::-1], gates)
 
 
 def test_the_refusal_names_the_array(rng):
-    a = rng.standard_normal((4, 6), np.float32)
-    with pytest.raises(TypeError, match="rnn_forward: a strided, read-only or unaligned; "):
-        numba_ops.rnn_forward(read_only(a), np.empty_like(a))
+    dh, gates = rng.standard_normal((2, 4, 6), np.float32)
+    with pytest.raises(TypeError, match="rnn_backward: gates strided, read-only or unaligned; "):
+        numba_ops.rnn_backward(dh, read_only(gates), np.empty_like(dh))
 
 
 @pytest.mark.parametrize("name", CELLS)

@@ -21,11 +21,12 @@ def assert_close(actual, expected):
 
 def test_rnn(rng):
     a, dh = normal(rng, (3, 4), (3, 4))
-    h, da = np.full((3, 4), np.nan), np.full((3, 4), np.nan)
-    ops.rnn_forward(a, h)
+    gates, h, da = a.copy(), np.full((3, 4), np.nan), np.full((3, 4), np.nan)
+    ops.rnn_forward(gates, h)
+    assert_close(gates, np.tanh(a))
     assert_close(h, np.tanh(a))
-    ops.rnn_backward(dh, h, da)
-    assert_close(da, dh * (1 - h**2))
+    ops.rnn_backward(dh, gates, da)
+    assert_close(da, dh * (1 - np.tanh(a) ** 2))
 
 
 def test_lstm(rng):

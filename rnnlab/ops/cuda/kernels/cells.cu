@@ -75,29 +75,34 @@ struct StepMasks {
 
 __device__ inline StepMasks no_masks() { return {0, {0, 0, 0}, {0, 0, 0}, {0, 1, 0}}; }
 
-KERNEL(rnn_forward)(const REAL* a, REAL* h, Size size) {
-    FOR_EACH(i, size) h[i] = tanh(a[i]);
+KERNEL(rnn_forward)(REAL* gates, REAL* h, Size size) {
+    FOR_EACH(i, size) {
+        REAL now = tanh(gates[i]);
+        gates[i] = now;
+        h[i] = now;
+    }
 }
 
-KERNEL(rnn_backward)(const REAL* dh, const REAL* h, REAL* da, Size size) {
-    FOR_EACH(i, size) da[i] = dh[i] * (REAL(1) - h[i] * h[i]);
+KERNEL(rnn_backward)(const REAL* dh, const REAL* gates, REAL* da, Size size) {
+    FOR_EACH(i, size) da[i] = dh[i] * (REAL(1) - gates[i] * gates[i]);
 }
 
 KERNEL(rnn_regularised_forward)(
-        const REAL* a, const REAL* prev_h, REAL* activated, REAL* h, Size n, Size H, Seed start,
-        unsigned limit, REAL share, Seed seed, const Seed* address) {
+        REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Seed start, unsigned limit, REAL share,
+        Seed seed, const Seed* address) {
     Zoneout zoneout = {limit, share, seed_of(seed, address)};
     FOR_EACH(i, n * H) {
-        activated[i] = tanh(a[i]);
-        h[i] = zoneout.forward(start + i, prev_h[i], activated[i]);
+        REAL now = tanh(gates[i]);
+        gates[i] = now;
+        h[i] = zoneout.forward(start + i, prev_h[i], now);
     }
 }
 
 KERNEL(rnn_regularised_backward)(
-        REAL* dh, const REAL* activated, REAL* da, Size n, Size H, Seed start, unsigned limit, REAL share,
+        REAL* dh, const REAL* gates, REAL* da, Size n, Size H, Seed start, unsigned limit, REAL share,
         Seed seed, const Seed* address) {
     Zoneout zoneout = {limit, share, seed_of(seed, address)};
-    FOR_EACH(i, n * H) da[i] = zoneout.split(start + i, dh[i]) * (REAL(1) - activated[i] * activated[i]);
+    FOR_EACH(i, n * H) da[i] = zoneout.split(start + i, dh[i]) * (REAL(1) - gates[i] * gates[i]);
 }
 
 __device__ inline void lstm_cell(REAL* gates, const REAL* prev_h, const REAL* prev_c, REAL* c, REAL* tanh_c, REAL* h,
