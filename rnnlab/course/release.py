@@ -85,7 +85,8 @@ def release(
     Raises
     ------
     FileExistsError
-        If ``directory`` is a file, a link, or a folder that is not empty. Nothing is written then.
+        If ``directory`` is a file, a link, the current folder, or a folder that is not empty. Nothing is
+        written then.
     ImportError
         If nbgrader, or otter-grader for the format "otter", is not installed.
     ValueError
@@ -97,6 +98,10 @@ def release(
     (OTTER if format == "otter" else NBGRADER).require()
     target = Path(directory)
     is_empty_folder = target.is_dir() and not target.is_symlink() and not any(target.iterdir())
+    if is_empty_folder and target.samefile(os.curdir):
+        raise FileExistsError(
+            "release: directory is the current folder, expected another: nothing is written"
+        )
     if os.path.lexists(target) and not is_empty_folder:
         raise FileExistsError(
             f"release: {target} exists, expected no such path or an empty folder: nothing is written"

@@ -192,6 +192,14 @@ def test_a_path_that_exists_is_left_alone(kind, notebooks, tmp_path):
     assert len(list(tmp_path.rglob("*"))) == (2 if kind == "folder" else 1)
 
 
+def test_the_current_folder_is_not_replaced(notebooks, tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(FileExistsError, match="release: directory is the current folder, expected another"):
+        release(".", notebooks=notebooks)
+    assert (tmp_path / "empty").is_dir()
+
+
 def test_a_link_to_an_empty_folder_is_left_alone(notebooks, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "course").symlink_to(tmp_path / "folder")
