@@ -390,6 +390,38 @@ def recurrent_backward(
     return dx, dstate, grads
 
 
+def course_backward(
+    function: str,
+    cell: type[Cell],
+    dh: Array | None,
+    cache: RecurrentCache,
+    finals: Mapping[str, Array | None],
+    into: tuple[Array, Array, Array] | None,
+) -> tuple[Array, ...]:
+    """Backward of a cell with Wx, Wh and b: the body of the public functions.
+
+    Parameters
+    ----------
+    finals : mapping of str to array or None
+        The gradients of the final state, by the names of the caller's arguments.
+
+    Returns
+    -------
+    dx, dh0, dWx, dWh, db, then the gradients of the other initial states that the forward was given
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient or an array of ``into`` is invalid, or the cache is from another function.
+    """
+    check_recurrent_cache(function, cache, cell)
+    names = "Wx", "Wh", "b"
+    own = {f"d{name}": cache.params[name] for name in names}
+    grads = dict(zip(names, gradient_arrays(function, own, cache.x, into), strict=True))
+    dx, dstate = run_backward(function, dh, cache, grads, dfinal=tuple(finals.values()), names=tuple(finals))
+    return dx, dstate[0], *grads.values(), *dstate[1 : cache.given_states]
+
+
 def check_params(function: str, cell: Cell, x: Array, state: State, params: Params) -> None:
     """Check the shapes and dtypes of a cell's inputs, state and parameters.
 
@@ -441,15 +473,6 @@ def check_recurrent_cache(function: str, cache: Any, cell: type | None = None) -
         raise InputTypeError(
             f"{function}: cache is from the forward of {found}, expected that of {cell.__name__}"
         )
-
-
-def course_gradients(
-    function: str, params: Params, into: tuple[Array, Array, Array] | None
-) -> dict[str, Array]:
-    """Workspaces of dWx, dWh and db: a tuple of arrays after a check, or zeros."""
-    own = {f"d{name}": params[name] for name in ("Wx", "Wh", "b")}
-    found = gradient_arrays(function, own, params["Wx"], into)
-    return dict(zip(("Wx", "Wh", "b"), found, strict=True))
 
 
 def _part(states: State, rows: Any) -> State:
