@@ -76,19 +76,19 @@ def _copy(x, out):
             out[j] = x[j]
 
 
-@kernel("T[:,:], int64[::1], T[:,:]", arguments="x (M, D); rows (n,) 0..M; out! (n, D)")
+@kernel("T[:,:], int64[::1], T[:,:]")
 def _take(part, parts, x, rows, out):
     for row in share(rows.size, part, parts):
         _copy(x[rows[row]], out[row])
 
 
-@kernel("T[:,:], int64[::1], T[:,:]", arguments="x (n, D); rows (n,) 0..M; out! (M, D)")
+@kernel("T[:,:], int64[::1], T[:,:]")
 def _put(part, parts, x, rows, out):
     for row in share(rows.size, part, parts):
         _copy(x[row], out[rows[row]])
 
 
-@kernel("T[::1]", arguments="x! (P,)")
+@kernel("T[::1]")
 def _clear(part, parts, x):
     mine = slice_of(x, part, parts)
     for j in range(mine.size):

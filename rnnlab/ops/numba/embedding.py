@@ -18,11 +18,7 @@ def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
     _embedding_gradient(dout, as_indices(tokens), dW)
 
 
-@kernel(
-    "T[:,::1], int64[::1], T[:,::1]",
-    arguments="dout (M, W); tokens (M,) 0..V; dW! (V, W)",
-    parallel_from=1 << 18,
-)
+@kernel("T[:,::1], int64[::1], T[:,::1]", parallel_from=1 << 18)
 def _embedding_gradient(part, parts, dout, tokens, dW):
     """Each thread has its own columns, so that the additions are always in the order of the tokens."""
     W = dout.shape[1]

@@ -53,11 +53,7 @@ def _max_pool(part, parts, x, values, slots):
                 place[j] = slot if larger else place[j]
 
 
-@kernel(
-    "T[:,::1], int64[:,::1], T[:,:,::1]",
-    arguments="dvalues (n, V); slots (n, V) 0..L; dx! (n, L, V)",
-    parallel_from=1 << 14,
-)
+@kernel("T[:,::1], int64[:,::1], T[:,:,::1]", parallel_from=1 << 14)
 def _max_pool_gradient(part, parts, dvalues, slots, dx):
     for row in share(dx.shape[0], part, parts):
         d, place = dvalues[row], slots[row]

@@ -85,11 +85,7 @@ def _softmax_cross_entropy(part, parts, scores, targets, scale, smoothing, dscor
         d[target] -= scale * certain
 
 
-@kernel(
-    "T[:,::1], T[:,::1]",
-    arguments="scores (M, V); out! (M, V) = scores",
-    parallel_from=1 << 16,
-)
+@kernel("T[:,::1], T[:,::1]", parallel_from=1 << 16)
 def _log_softmax(part, parts, scores, out):
     in_place = scores.ctypes.data == out.ctypes.data  # a loop over both would not vectorise
     for row in share(scores.shape[0], part, parts):
