@@ -34,6 +34,7 @@ __all__ = [
     "PRIMITIVES",
     "Argument",
     "Declaration",
+    "add_seen",
     "check_scale",
     "checked",
     "is_unusual",
@@ -60,6 +61,13 @@ def _owner(array: Any) -> int:
     if isinstance(base, np.ndarray):
         return _owner(base)
     return id(base.lease_of)
+
+
+def add_seen(seen: set[Any], forms: Any) -> None:
+    """Add the shapes and dtypes of a call to those of past calls, which are forgotten if there are many."""
+    if len(seen) >= 4096:
+        seen.clear()
+    seen.add(forms)
 
 
 class Argument(NamedTuple):
@@ -175,9 +183,7 @@ class Declaration:
 
     def remember(self, arrays: tuple[Any, ...]) -> None:
         """Store the shapes and dtypes of these arrays as fitting ones, for :meth:`fits`."""
-        if len(self._fitting) >= 4096:
-            self._fitting.clear()
-        self._fitting.add(tuple(map(_form, arrays)))
+        add_seen(self._fitting, tuple(map(_form, arrays)))
 
     def copied(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call, with copies of arrays that are not contiguous, aligned and writeable.
