@@ -25,7 +25,6 @@ from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.cuda.factors import Prepacked, Prepared, place, rounded, split, split_is_faster, summed
 from rnnlab.ops.cuda.launch import check_device
 from rnnlab.ops.precision import products_precision
-from rnnlab.options import MatmulName
 from rnnlab.types import Array
 
 __all__ = ["batched", "gemm", "handles"]
@@ -45,13 +44,11 @@ def gemm(
     w: Array | Prepared | Prepacked,
     out: Array,
     beta: float = 0.0,
-    matmul: MatmulName | None = None,
 ) -> None:
     """out = x w + beta out, (M, K) (K, N) -> (M, N), all float32 or all float64.
 
     The rows or the columns of each array must be contiguous; it may be part of a wider one. With ``beta`` 0,
-    ``out`` is not read. ``matmul`` is the precision; by default it is
-    :func:`~rnnlab.ops.precision.products_precision`.
+    ``out`` is not read.
 
     Raises
     ------
@@ -74,7 +71,7 @@ def gemm(
         _scale(out, beta)
         return
     handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, beta)
-    kind, way, x, w, sums = _prepared(handle, dtype, matmul or products_precision(), x, w)
+    kind, way, x, w, sums = _prepared(handle, dtype, x, w)
     first, first_by_columns, first_step, _ = place(x, "x")
     second, second_by_columns, second_step, _ = place(w, "w")
     result, by_columns, step, _ = place(out, "out")
@@ -99,7 +96,7 @@ def gemm(
             handle.fail("cublasGemmEx", status)
 
 
-def batched(x: Array, w: Array, matmul: MatmulName | None = None) -> Array:
+def batched(x: Array, w: Array) -> Array:
     """The product of each pair of matrices, (B, M, K) (B, K, N) -> (B, M, N).
 
     A factor with two axes, or with B = 1, is shared by all pairs. The rest is as in :func:`gemm`.
@@ -118,7 +115,7 @@ def batched(x: Array, w: Array, matmul: MatmulName | None = None) -> Array:
         out.fill(0)
         return out
     handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, 0.0)
-    kind, way, x, w, sums = _prepared(handle, dtype, matmul or products_precision(), x, w, B)
+    kind, way, x, w, sums = _prepared(handle, dtype, x, w, B)
     first, first_by_columns, first_step, first_apart = place(x, "x")
     second, second_by_columns, second_step, second_apart = place(w, "w")
     for start, length in sums:
@@ -145,7 +142,7 @@ def _dtype_of(x: Any, w: Any, *out: Array) -> str:
 
 
 def _prepared(
-    handle: _Handle, dtype: str, matmul: MatmulName, x: Any, w: Any, matrices: int = 1
+    handle: _Handle, dtype: str, x: Any, w: Any, matrices: int = 1
 ) -> tuple[int, int, Any, Any, Sequence[tuple[int, int]]]:
     """The data type and the compute type for cuBLAS, the factors, and the parts of the sum.
 
@@ -155,6 +152,7 @@ def _prepared(
     whole = w.weight if prepacked else w
     if dtype == "d":
         return _FLOAT64, _IN_FLOAT64, x, whole, ((0, K),)
+    matmul = products_precision()
     if matmul == "bfloat16" or isinstance(whole, Prepared) or isinstance(x, Prepared):
         handle.check_bfloat16()
         x, whole = (m if isinstance(m, Prepared) else rounded(m) for m in (x, whole))

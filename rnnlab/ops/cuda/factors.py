@@ -27,7 +27,6 @@ import numpy as np
 
 from rnnlab.errors import InputError
 from rnnlab.ops.cuda.launch import each
-from rnnlab.options import MatmulName
 from rnnlab.types import Array, Shape
 
 __all__ = [
@@ -51,7 +50,6 @@ TERMS = 512
 class Prepared(NamedTuple):
     """The array that cuBLAS reads instead of one float32 matrix or several."""
 
-    matmul: MatmulName  # "bfloat16" or "tf32x3"
     data: Array  # uint16 or float32, C-contiguous
     by_columns: bool  # whether the lines are columns
     step: int  # elements from one line to the next
@@ -99,7 +97,7 @@ def rounded(x: Array) -> Prepared:
     bits = cp.empty((*x.shape[:-2], lines, length), np.uint16)
     matrices = x.shape[0] if x.ndim == 3 else 1
     each("to_bfloat16", bits.size, x, x, bits, matrices, lines, length, apart, step)
-    return Prepared("bfloat16", bits, by_columns, length, lines * length if matrices > 1 else 0, x.shape)
+    return Prepared(bits, by_columns, length, lines * length if matrices > 1 else 0, x.shape)
 
 
 def split(array: Array, name: str) -> Prepared:
@@ -122,7 +120,7 @@ def split(array: Array, name: str) -> Prepared:
     low, high = (0, term) if name == "x" else (term, 0)
     sizes = matrices, lines, length, apart, step, out_lines, quads, out_step, low, high, 2 * term
     each("split_tf32", matrices * out_lines * quads, array, array, data, *sizes)
-    return Prepared("tf32x3", data, by_columns, out_step, data.shape[1] if matrices > 1 else 0, array.shape)
+    return Prepared(data, by_columns, out_step, data.shape[1] if matrices > 1 else 0, array.shape)
 
 
 def summed(K: int) -> tuple[tuple[int, int], ...]:
