@@ -118,12 +118,12 @@ class Declaration:
             if i < j and (a.written or b.written)
         )
         self._indices = tuple(
-            (k, argument.lowest, *self.place(argument.size)) for k, argument in numbered if argument.size
+            (k, argument.lowest, *self.axis_of(argument.size)) for k, argument in numbered if argument.size
         )
         self._fitting: set[tuple[Any, ...]] = set()  # shapes and dtypes of past calls
 
-    def place(self, letter: str) -> tuple[int, int]:
-        """The number of an array and the axis whose size a letter is."""
+    def axis_of(self, letter: str) -> tuple[int, int]:
+        """The number of the first array that has an axis of a letter's size, and the number of this axis."""
         for k, argument in enumerate(self.arguments):
             for axis, (factor, name) in enumerate(argument.axes or ()):
                 if factor == 1 and name == letter:

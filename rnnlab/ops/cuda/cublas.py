@@ -22,7 +22,7 @@ from typing import Any
 import cupy as cp
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
-from rnnlab.ops.cuda.factors import Prepacked, Prepared, place, rounded, split, split_is_faster, summed
+from rnnlab.ops.cuda.factors import Factor, Prepacked, layout_of, rounded, split, split_is_faster, summed
 from rnnlab.ops.cuda.launch import check_device
 from rnnlab.ops.precision import products_precision
 from rnnlab.types import Array
@@ -40,8 +40,8 @@ _FLOAT32_BYTES = 4
 
 
 def gemm(
-    x: Array | Prepared,
-    w: Array | Prepared | Prepacked,
+    x: Array | Factor,
+    w: Array | Factor | Prepacked,
     out: Array,
     beta: float = 0.0,
 ) -> None:
@@ -71,10 +71,10 @@ def gemm(
         _scale(out, beta)
         return
     handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, beta)
-    kind, way, x, w, sums = _prepared(handle, dtype, x, w)
-    first, first_by_columns, first_step, _ = place(x, "x")
-    second, second_by_columns, second_step, _ = place(w, "w")
-    result, by_columns, step, _ = place(out, "out")
+    kind, way, x, w, sums = _factors(handle, dtype, x, w)
+    first, first_by_columns, first_step, _ = layout_of(x, "x")
+    second, second_by_columns, second_step, _ = layout_of(w, "w")
+    result, by_columns, step, _ = layout_of(out, "out")
     for start, length in sums:
         if start:
             scale = one
@@ -115,9 +115,9 @@ def batched(x: Array, w: Array) -> Array:
         out.fill(0)
         return out
     handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, 0.0)
-    kind, way, x, w, sums = _prepared(handle, dtype, x, w, B)
-    first, first_by_columns, first_step, first_apart = place(x, "x")
-    second, second_by_columns, second_step, second_apart = place(w, "w")
+    kind, way, x, w, sums = _factors(handle, dtype, x, w, B)
+    first, first_by_columns, first_step, first_apart = layout_of(x, "x")
+    second, second_by_columns, second_step, second_apart = layout_of(w, "w")
     for start, length in sums:
         if start:
             scale = one
@@ -141,7 +141,7 @@ def _dtype_of(x: Any, w: Any, *out: Array) -> str:
     raise InputTypeError(f"x w: the arrays are {names}, expected all float32 or all float64")
 
 
-def _prepared(
+def _factors(
     handle: _Handle, dtype: str, x: Any, w: Any, matrices: int = 1
 ) -> tuple[int, int, Any, Any, Sequence[tuple[int, int]]]:
     """The data type and the compute type for cuBLAS, the factors, and the parts of the sum.
@@ -153,9 +153,9 @@ def _prepared(
     if dtype == "d":
         return _FLOAT64, _IN_FLOAT64, x, whole, ((0, K),)
     matmul = products_precision()
-    if matmul == "bfloat16" or isinstance(whole, Prepared) or isinstance(x, Prepared):
+    if matmul == "bfloat16" or isinstance(whole, Factor) or isinstance(x, Factor):
         handle.check_bfloat16()
-        x, whole = (m if isinstance(m, Prepared) else rounded(m) for m in (x, whole))
+        x, whole = (m if isinstance(m, Factor) else rounded(m) for m in (x, whole))
         return _BFLOAT16, _IN_FLOAT32, x, whole, ((0, K),)
     if matmul == "tf32x3" and handle.has_tf32:
         sizes = matrices, x.shape[-2], K, w.shape[-1]

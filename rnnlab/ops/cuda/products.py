@@ -27,12 +27,12 @@ def affine(x: Array, w: Array, b: Array) -> Array:
 
 
 def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
-    if not narrow.affine_into(x, factors.unprepared(w), b, out):
+    if not narrow.affine_into(x, factors.unrounded(w), b, out):
         out[...] = b
         cublas.gemm(x, w, out, 1.0)
 
 
-def prepacked(w: Array) -> Array | factors.Prepared | factors.Prepacked:
+def prepacked(w: Array) -> Array | factors.Factor | factors.Prepacked:
     # For products in bfloat16 the weight is rounded once; for those in tf32x3 it is split once.
     if w.dtype != np.float32:
         return w
@@ -43,7 +43,7 @@ def prepacked(w: Array) -> Array | factors.Prepared | factors.Prepacked:
 
 
 def matmul_into(x: Array, w: Array, out: Array) -> None:
-    if not narrow.matmul_into(x, factors.unprepared(w), out):
+    if not narrow.matmul_into(x, factors.unrounded(w), out):
         cublas.gemm(x, w, out)
 
 

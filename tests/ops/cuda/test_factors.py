@@ -49,12 +49,12 @@ def as_tf32(x: np.ndarray) -> np.ndarray:
 
 def terms(factors, device, matrix: np.ndarray, name: str, layout: Layout) -> np.ndarray:
     """The three terms of a factor along the sum, as matrices, and what lies behind them in the lines."""
-    prepared = factors.split(layout.put(device, matrix), name)
-    assert prepared.shape == matrix.shape
-    by_columns = prepared.by_columns
+    found = factors.split(layout.put(device, matrix), name)
+    assert found.shape == matrix.shape
+    by_columns = found.by_columns
     assert by_columns == layout.by_columns or matrix.shape == (1, 1)
-    lines = prepared.data.get().reshape(-1, prepared.step)
-    assert not prepared.step % 4
+    lines = found.data.get().reshape(-1, found.step)
+    assert not found.step % 4
     along = by_columns == (name == "w")
     parts = np.split(lines, 3, axis=int(along))
     rows, columns = matrix.T.shape if by_columns else matrix.shape
