@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import DTypeLike
 
-from rnnlab.ops.numba.embedding import as_indices
+from rnnlab.errors import InputTypeError
 from rnnlab.ops.numba.guard import address
 from rnnlab.ops.numba.kernel import DTYPES, inlined, kernel, primitive, shared_by
 from rnnlab.ops.numba.memory import empty
@@ -18,7 +19,7 @@ from rnnlab.ops.numba.parallel import share, slice_of
 from rnnlab.ops.numpy import arrays as on_one_thread
 from rnnlab.types import Array, Shape
 
-__all__ = ["clear", "put", "take", "zeros"]
+__all__ = ["as_indices", "clear", "put", "take", "zeros"]
 _PARALLEL_FROM = 1 << 17  # numbers to move, some 50 microseconds, worth waking other threads
 
 
@@ -50,6 +51,13 @@ def zeros(shape: int | Shape, dtype: DTypeLike = float) -> Array:
     else:
         out.fill(0)
     return out
+
+
+def as_indices(numbers: Array) -> Array:
+    """Integers of any width and layout as the index array that kernels take."""
+    if numbers.dtype.kind not in "iu":
+        raise InputTypeError(f"expected integers, got {numbers.dtype}")
+    return np.ascontiguousarray(numbers, np.int64)
 
 
 # ---------------------------------------------------------------- kernels

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnlab.ops.numba.arrays import zeros
-from rnnlab.ops.numba.embedding import as_indices
+from rnnlab.ops.numba.arrays import as_indices, zeros
 from rnnlab.ops.numba.kernel import kernel, primitive, reduction
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.parallel import share

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rnnlab.ops.arguments import check_scale, normal_divisor
-from rnnlab.ops.numba.embedding import as_indices
+from rnnlab.ops.numba.arrays import as_indices
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum
 from rnnlab.ops.numba.memory import empty, empty_like
