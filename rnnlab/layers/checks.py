@@ -431,16 +431,16 @@ def check_rng(function: str, rng: Any) -> None:
         raise InputTypeError(f"{function}: rng is {rng!r}, expected a numpy Generator or None")
 
 
-def check_size(function: str, name: str, value: int, least: int = 1) -> None:
-    """Check that ``value`` is an integer of at least ``least``.
+def check_size(function: str, name: str, value: int) -> None:
+    """Check that ``value`` is an integer of at least 1.
 
     Raises
     ------
     ValueError
         If it is not.
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(f"{function}: {name} is {value!r}, expected an integer of at least {least}")
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InputError(f"{function}: {name} is {value!r}, expected an integer of at least 1")
 
 
 def check_weight(function: str, name: str, value: float) -> None:

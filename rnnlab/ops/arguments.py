@@ -34,6 +34,7 @@ __all__ = [
     "PRIMITIVES",
     "Argument",
     "Declaration",
+    "add_seen",
     "check_scale",
     "checked",
     "is_unusual",
@@ -60,6 +61,13 @@ def _owner(array: Any) -> int:
     if isinstance(base, np.ndarray):
         return _owner(base)
     return id(base.lease_of)
+
+
+def add_seen(seen: set[Any], forms: Any) -> None:
+    """Add the shapes and dtypes of a call to those of past calls, which are forgotten if there are many."""
+    if len(seen) >= 4096:
+        seen.clear()
+    seen.add(forms)
 
 
 class Argument(NamedTuple):
@@ -110,12 +118,12 @@ class Declaration:
             if i < j and (a.written or b.written)
         )
         self._indices = tuple(
-            (k, argument.lowest, *self.place(argument.size)) for k, argument in numbered if argument.size
+            (k, argument.lowest, *self.axis_of(argument.size)) for k, argument in numbered if argument.size
         )
         self._fitting: set[tuple[Any, ...]] = set()  # shapes and dtypes of past calls
 
-    def place(self, letter: str) -> tuple[int, int]:
-        """The number of an array and the axis whose size a letter is."""
+    def axis_of(self, letter: str) -> tuple[int, int]:
+        """The number of the first array that has an axis of a letter's size, and the number of this axis."""
         for k, argument in enumerate(self.arguments):
             for axis, (factor, name) in enumerate(argument.axes or ()):
                 if factor == 1 and name == letter:
@@ -175,9 +183,7 @@ class Declaration:
 
     def remember(self, arrays: tuple[Any, ...]) -> None:
         """Store the shapes and dtypes of these arrays as fitting ones, for :meth:`fits`."""
-        if len(self._fitting) >= 4096:
-            self._fitting.clear()
-        self._fitting.add(tuple(map(_form, arrays)))
+        add_seen(self._fitting, tuple(map(_form, arrays)))
 
     def copied(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call, with copies of arrays that are not contiguous, aligned and writeable.

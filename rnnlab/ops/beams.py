@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.ops.arguments import Declaration
+from rnnlab.ops.arguments import Declaration, add_seen
 from rnnlab.types import Array
 
 __all__ = [
@@ -72,7 +72,6 @@ _STEP = Declaration(
 )
 _WORDS = Declaration("pointers (T, P, B, K) int64; beams (M) int64; lengths (M) int64; slots (M) int64")
 _seen: set[tuple[Any, ...]] = set()  # types, shapes and dtypes that fit
-_MANY = 4096
 
 
 def check_step(
@@ -127,6 +126,4 @@ def _check(function: str, declaration: Declaration, arrays: tuple[Any, ...]) -> 
     kinds = {type(array).__module__.partition(".")[0] for array in arrays if array is not None}
     if len(kinds) > 1:
         raise InputTypeError(f"{function}: expected arrays of one library, got {' and '.join(sorted(kinds))}")
-    if len(_seen) >= _MANY:
-        _seen.clear()
-    _seen.add(key)
+    add_seen(_seen, key)

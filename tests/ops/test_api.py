@@ -25,10 +25,6 @@ def shape_of(function):
     return [(each.name, each.kind, each.default) for each in parameters if each.name != "self"]
 
 
-def test_the_names_are_those_of_the_protocol(ops):
-    assert sorted(set(ops.__all__) - {"DESCRIPTION"}) == NAMES
-
-
 def test_the_signatures_are_those_of_the_protocol(ops):
     for name in NAMES:
         if name != "CHUNK":

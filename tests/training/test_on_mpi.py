@@ -149,7 +149,7 @@ with install.installed() as cupy:
     assert sum_on_gpus(ranks, on_gpu) is None  # the ranks share the stand-in's only GPU
     through_host = runs.train(config, out + "/1", communicator=ranks, device="gpu", progress=False)
     assert not nccl.moved
-    ops.gpu_training().place = lambda: ("here", str(ranks.rank))
+    ops.gpu_training().machine_and_gpu = lambda: ("here", str(ranks.rank))
     for size in (1, 2, 3, 1000, 100_001):
         for dtype in ("float32", "float64"):
             pieces = [array[:size].astype(dtype) for array in arrays]
@@ -160,7 +160,7 @@ with install.installed() as cupy:
     run = runs.train(config, out + "/2", communicator=ranks, device="gpu", progress=False)
     assert nccl.moved
     np.testing.assert_array_equal(run.model.params.flat.get(), through_host.model.params.flat.get())
-    ops.gpu_training().place = lambda: ("here", "1") if ranks.rank else None
+    ops.gpu_training().machine_and_gpu = lambda: ("here", "1") if ranks.rank else None
     assert sum_on_gpus(ranks, on_gpu) is None  # rank 0 has no NCCL
     print("done")
 """

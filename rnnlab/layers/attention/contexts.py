@@ -22,11 +22,11 @@ from rnnlab.layers.attention.scores import (
     score_axes,
 )
 from rnnlab.layers.attention.target import histories
-from rnnlab.layers.checks import check_gradient, check_shapes, check_state, ops_of
+from rnnlab.layers.checks import check_gradient, check_state
 from rnnlab.layers.parameters import select_params
-from rnnlab.layers.recurrent.cell import Cell
+from rnnlab.layers.recurrent.cell import Cell, gates_axis
 from rnnlab.layers.recurrent.packing import Packing
-from rnnlab.layers.recurrent.sequence import check_recurrent_params, named_states
+from rnnlab.layers.recurrent.sequence import check_params, named_states
 from rnnlab.ops import ops_for, unchecked
 from rnnlab.options import AttentionScore
 from rnnlab.types import Array, Params, State
@@ -60,7 +60,7 @@ def check_inputs(
     function: str,
     cell: Cell,
     attends: Attends,
-    x: tuple[Array, str] | None,
+    x: Array | None,
     state: State,
     memory: Array | None,
     params: Params,
@@ -74,19 +74,12 @@ def check_inputs(
     """
     attends.check(function)
     check_state(function, state, cell.num_states)
-    G = "H" if cell.num_gates == 1 else f"{cell.num_gates}H"
-    axes = {"Wx": f"D {G}", "Wh": f"H {G}", "b": G}
-    of_attention = _attention_axes(attends, G)
-    own = select_params(function, params, dict.fromkeys(cell.shapes(1, 1), "") | of_attention)
-    arguments = {} if x is None else {"x": x}
-    arguments |= {name: (array, "N H") for name, array in named_states(state).items()}
+    axes = _attention_axes(attends, gates_axis(cell))
+    own = select_params(function, params, dict.fromkeys(cell.shapes(1, 1), "") | axes)
+    arguments = ({} if x is None else {"x": (x, "N T D")}) | named_states(state)
     if memory is not None:
         arguments["memory"] = (memory, "N L H" if attends.score == "dot" else "N L C")
-    axes |= of_attention
-    arguments |= {name: (array, axes[name]) for name, array in own.items() if name in axes}
-    ops_of(function, **{name: array for name, (array, _) in arguments.items()})
-    H = check_shapes(function, **arguments)["H"]
-    check_recurrent_params(function, cell, own, H, state[0].dtype)
+    check_params(function, cell, arguments, own, axes)
     if attends.selector and own["selector_b"].shape != (1,):
         raise InputError(f"{function}: selector_b has shape {own['selector_b'].shape}, expected (1,)")
     return own

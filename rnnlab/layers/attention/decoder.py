@@ -147,7 +147,7 @@ def attentive_forward(
     """
     function = "attentive_forward"
     cell, attends = cell_for(function, cell), Attends(score, memory is not None, selector, target)
-    own = check_inputs(function, cell, attends, (x, "N T D"), state, memory, params)
+    own = check_inputs(function, cell, attends, x, state, memory, params)
     if memory is None and memory_mask is not None:
         raise InputError(f"{function}: memory_mask is given and memory is None")
     regularisation = Regularisation.of(function, regularisation)

@@ -213,6 +213,11 @@ class Cell(ABC):
         return distinct(type(self).__name__, {"Wx": (input_dim, G)}, own, {"b": (G,)})
 
 
+def gates_axis(cell: Cell) -> str:
+    """The axis of all gates, as :func:`~rnnlab.layers.checks.check_shapes` takes it: "H", or "4H"."""
+    return "H" if cell.num_gates == 1 else f"{cell.num_gates}H"
+
+
 _CELLS: dict[str, Cell] = {}
 
 

@@ -11,28 +11,13 @@ from rnnlab.types import Array, Params, State
 
 
 class StepCaches:
-    """The caches of the steps of a sequence, by the first packed row of each."""
+    """The caches of the steps of a sequence: for the packed rows of a step, a list with its cache."""
 
     def __init__(self) -> None:
-        self._caches: dict[int, Any] = {}
+        self._caches: dict[int, list[Any]] = {}
 
-    def __getitem__(self, rows: slice) -> StepCache:
-        return StepCache(self._caches, rows.start)
-
-
-class StepCache:
-    """Where one step's cache is stored."""
-
-    def __init__(self, caches: dict[int, Any], start: int) -> None:
-        self._caches, self._start = caches, start
-
-    def put(self, cache: Any) -> None:
-        """Store the cache of the step."""
-        self._caches[self._start] = cache
-
-    def get(self) -> Any:
-        """The cache of the step."""
-        return self._caches[self._start]
+    def __getitem__(self, rows: slice) -> list[Any]:
+        return self._caches.setdefault(rows.start, [])
 
 
 class FunctionalCell:
@@ -62,14 +47,14 @@ class FunctionalCell:
         for k, (prev, now, new) in enumerate(zip(step.prev, step.next, state, strict=True)):
             stays = None if step.masks is None else self._stays(k, prev, step.masks)
             now[...] = new if stays is None else new + stays * (prev - new)
-        step.saved.put(cache)
+        step.saved[:] = [cache]
 
     def backward(self, step: Step, dstate: State, dread: Array, da: Array) -> Array | None:
         """See :class:`~rnnlab.layers.recurrent.cell.PreparedCell`."""
         stays = [None if step.masks is None else self._stays(k, d, step.masks) for k, d in enumerate(dstate)]
         past = [None if s is None else s * d for s, d in zip(stays, dstate, strict=True)]
         through = tuple(d.copy() if p is None else d - p for d, p in zip(dstate, past, strict=True))
-        found = self._cell.step_backward(through, self._params, step.saved.get())
+        found = self._cell.step_backward(through, self._params, step.saved[0])
         da_new, dprev, dparams = self._unpacked("step_backward", found, ("da", "dprev_state", "dparams"))
         self._check_array("step_backward", "da", da_new, da)
         self._check_state("step_backward", "dprev_state", dprev, dstate)

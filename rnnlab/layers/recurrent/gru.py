@@ -18,16 +18,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_cache, check_shapes, ops_of
+from rnnlab.layers.checks import check_cache
 from rnnlab.layers.recurrent.cell import Step
-from rnnlab.layers.recurrent.primitive import PreparedPrimitive, PrimitiveCell, RecurrentProduct
-from rnnlab.layers.recurrent.sequence import (
-    RecurrentCache,
-    check_recurrent_cache,
-    course_gradients,
-    run_backward,
-    run_forward,
+from rnnlab.layers.recurrent.primitive import (
+    PreparedPrimitive,
+    PrimitiveCell,
+    RecurrentProduct,
+    step_backward,
+    step_forward,
 )
+from rnnlab.layers.recurrent.sequence import RecurrentCache, course_backward, run_forward
 from rnnlab.types import Array, Params, State
 
 
@@ -63,16 +63,7 @@ def gru_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
     ValueError, TypeError
         If a shape or a dtype is wrong.
     """
-    ops = ops_of("gru_step_forward", x=x, prev_h=prev_h, Wx=Wx, Wh=Wh, b=b)
-    check_shapes(
-        "gru_step_forward",
-        x=(x, "N D"),
-        prev_h=(prev_h, "N H"),
-        Wx=(Wx, "D 3H"),
-        Wh=(Wh, "H 3H"),
-        b=(b, "3H"),
-    )
-    (next_h,), step = GRU().step_forward(ops.affine(x, Wx, b), (prev_h,), {"Wh": Wh})
+    (next_h,), step = step_forward("gru_step_forward", GRU(), x, (prev_h,), Wx, Wh, b)
     return next_h, GRUStepCache(x, prev_h, Wx, Wh, step.gates, step.saved)
 
 
@@ -95,11 +86,8 @@ def gru_step_backward(dnext_h: Array, cache: GRUStepCache) -> tuple[Array, Array
     """
     check_cache("gru_step_backward", cache, GRUStepCache)
     x, prev_h, Wx, Wh, gates, reset_h = cache
-    ops = ops_of("gru_step_backward", dnext_h=dnext_h, x=x)
-    check_shapes("gru_step_backward", prev_h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
-    step = Step(gates, (prev_h,), (prev_h,), reset_h, prev_h)
-    da, (dprev_h,), grads = GRU().step_backward((dnext_h,), {"Wh": Wh}, step)
-    return ops.matmul(da, Wx.T), dprev_h, ops.matmul(x.T, da), grads["Wh"], da.sum(axis=0)
+    step = Step(gates, (prev_h,), (), reset_h, prev_h)
+    return step_backward("gru_step_backward", GRU(), (dnext_h,), x, Wx, Wh, step)
 
 
 class GRU(PrimitiveCell):
@@ -108,9 +96,9 @@ class GRU(PrimitiveCell):
     num_gates = 3
     carries_h = True
 
-    def prepare(self, ops: Any, params: Params) -> PreparedGRU:
+    def prepare(self, ops: Any, params: Params, *, reused: bool = True) -> PreparedGRU:
         """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
-        return PreparedGRU(ops, params["Wh"])
+        return PreparedGRU(ops, params["Wh"], reused)
 
 
 class PreparedGRU(PreparedPrimitive):
@@ -119,15 +107,13 @@ class PreparedGRU(PreparedPrimitive):
     A step has two products, because the candidate's product needs the reset gate.
     """
 
-    def __init__(self, ops: Any, Wh: Array) -> None:
-        H = Wh.shape[0]
-        self._of_gates = RecurrentProduct(ops, Wh[:, : 2 * H])
-        self._of_candidate = RecurrentProduct(ops, Wh[:, 2 * H :])
-        super().__init__(ops, "gru", self._of_gates, self._of_candidate)
+    saves = 1  # r h_{t-1}
 
-    def saved(self, rows: int, like: Array) -> Array:
-        """(rows, H)."""
-        return self._ops.empty((rows, like.shape[1]), like.dtype)
+    def __init__(self, ops: Any, Wh: Array, reused: bool) -> None:
+        H = Wh.shape[0]
+        self._of_gates = RecurrentProduct(ops, Wh[:, : 2 * H], reused)
+        self._of_candidate = RecurrentProduct(ops, Wh[:, 2 * H :], reused)
+        super().__init__(ops, "gru", self._of_gates, self._of_candidate)
 
     def forward(self, step: Step) -> None:
         """z and r, then the candidate from r h_{t-1}, then h_t."""
@@ -234,7 +220,5 @@ def gru_backward(
     ValueError, TypeError
         If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
-    check_recurrent_cache("gru_backward", cache, GRU)
-    grads = course_gradients("gru_backward", cache.params, into)
-    dx, (dh0,) = run_backward("gru_backward", dh, cache, grads, dfinal=(dfinal_h,), names=("dfinal_h",))
-    return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]
+    finals = {"dfinal_h": dfinal_h}
+    return course_backward("gru_backward", GRU, dh, cache, finals, into)

@@ -21,16 +21,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_cache, check_shapes, ops_of
+from rnnlab.layers.checks import check_cache
 from rnnlab.layers.recurrent.cell import Step
-from rnnlab.layers.recurrent.primitive import PreparedPrimitive, PrimitiveCell, RecurrentProduct
-from rnnlab.layers.recurrent.sequence import (
-    RecurrentCache,
-    check_recurrent_cache,
-    course_gradients,
-    run_backward,
-    run_forward,
+from rnnlab.layers.recurrent.primitive import (
+    PreparedPrimitive,
+    PrimitiveCell,
+    RecurrentProduct,
+    step_backward,
+    step_forward,
 )
+from rnnlab.layers.recurrent.sequence import RecurrentCache, course_backward, run_forward
 from rnnlab.types import Array, Params, State
 
 
@@ -69,21 +69,8 @@ def lstm_step_forward(
     ValueError, TypeError
         If a shape or a dtype is wrong.
     """
-    ops = ops_of("lstm_step_forward", x=x, prev_h=prev_h, prev_c=prev_c, Wx=Wx, Wh=Wh, b=b)
-    check_shapes(
-        "lstm_step_forward",
-        x=(x, "N D"),
-        prev_h=(prev_h, "N H"),
-        prev_c=(prev_c, "N H"),
-        Wx=(Wx, "D 4H"),
-        Wh=(Wh, "H 4H"),
-        b=(b, "4H"),
-    )
-    gates = ops.affine(x, Wx, b)
-    gates += ops.matmul(prev_h, Wh)
-    next_h, next_c, tanh_c = (ops.empty(prev_c.shape, x.dtype) for _ in range(3))
-    ops.lstm_forward(gates, prev_c, next_c, tanh_c, next_h)
-    return next_h, next_c, LSTMStepCache(x, prev_h, prev_c, Wx, Wh, gates, tanh_c)
+    (next_h, next_c), step = step_forward("lstm_step_forward", LSTM(), x, (prev_h, prev_c), Wx, Wh, b)
+    return next_h, next_c, LSTMStepCache(x, prev_h, prev_c, Wx, Wh, step.gates, step.saved)
 
 
 def lstm_step_backward(
@@ -107,14 +94,8 @@ def lstm_step_backward(
     """
     check_cache("lstm_step_backward", cache, LSTMStepCache)
     x, prev_h, prev_c, Wx, Wh, gates, tanh_c = cache
-    ops = ops_of("lstm_step_backward", dnext_h=dnext_h, dnext_c=dnext_c, x=x)
-    shapes = {"prev_c": (prev_c, "N H"), "dnext_h": (dnext_h, "N H"), "dnext_c": (dnext_c, "N H")}
-    check_shapes("lstm_step_backward", **shapes)
-    da = ops.empty(gates.shape, gates.dtype)
-    dprev_c = dnext_c.copy()
-    ops.lstm_backward(dnext_h, dprev_c, gates, prev_c, tanh_c, da)
-    dx, dprev_h = ops.matmul(da, Wx.T), ops.matmul(da, Wh.T)
-    return dx, dprev_h, dprev_c, ops.matmul(x.T, da), ops.matmul(prev_h.T, da), da.sum(axis=0)
+    step = Step(gates, (prev_h, prev_c), (), tanh_c, prev_h)
+    return step_backward("lstm_step_backward", LSTM(), (dnext_h, dnext_c), x, Wx, Wh, step)
 
 
 class LSTM(PrimitiveCell):
@@ -124,21 +105,15 @@ class LSTM(PrimitiveCell):
     num_states = 2
     forget_gate = 1
 
-    def prepare(self, ops: Any, params: Params) -> PreparedLSTM:
+    def prepare(self, ops: Any, params: Params, *, reused: bool = True) -> PreparedLSTM:
         """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
-        return PreparedLSTM(ops, params["Wh"])
+        return PreparedLSTM(ops, "lstm", RecurrentProduct(ops, params["Wh"], reused))
 
 
 class PreparedLSTM(PreparedPrimitive):
     """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`; ``saved`` is tanh(c_t), c_t before zoneout."""
 
-    def __init__(self, ops: Any, Wh: Array) -> None:
-        self._product = RecurrentProduct(ops, Wh)
-        super().__init__(ops, "lstm", self._product)
-
-    def saved(self, rows: int, like: Array) -> Array:
-        """(rows, H)."""
-        return self._ops.empty((rows, like.shape[1]), like.dtype)
+    saves = 1  # tanh(c_t)
 
     def forward(self, step: Step) -> None:
         """The gates, then c_t and h_t."""
@@ -161,10 +136,6 @@ class PreparedLSTM(PreparedPrimitive):
         )
         self._product.add_backward(da, dread)
         return past
-
-    def add_gradients(self, read: Array, saved: Array, da: Array, grads: Params) -> None:
-        """dWh += sum_t h_{t-1}^T da_t."""
-        self._product.add_gradient(read, da, grads["Wh"])
 
 
 def lstm_forward(
@@ -247,11 +218,5 @@ def lstm_backward(
     ValueError, TypeError
         If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
-    check_recurrent_cache("lstm_backward", cache, LSTM)
-    grads = course_gradients("lstm_backward", cache.params, into)
     finals = {"dfinal_h": dfinal_h, "dfinal_c": dfinal_c}
-    dx, dstate = run_backward(
-        "lstm_backward", dh, cache, grads, dfinal=tuple(finals.values()), names=tuple(finals)
-    )
-    gradients = dx, dstate[0], grads["Wx"], grads["Wh"], grads["b"]
-    return (*gradients, dstate[1]) if cache.given_states == 2 else gradients
+    return course_backward("lstm_backward", LSTM, dh, cache, finals, into)

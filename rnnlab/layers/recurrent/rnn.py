@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_cache, check_shapes, ops_of
+from rnnlab.layers.checks import check_cache
 from rnnlab.layers.recurrent.cell import Step
-from rnnlab.layers.recurrent.primitive import PreparedPrimitive, PrimitiveCell, RecurrentProduct
-from rnnlab.layers.recurrent.sequence import (
-    RecurrentCache,
-    check_recurrent_cache,
-    course_gradients,
-    run_backward,
-    run_forward,
+from rnnlab.layers.recurrent.primitive import (
+    PreparedPrimitive,
+    PrimitiveCell,
+    RecurrentProduct,
+    step_backward,
+    step_forward,
 )
+from rnnlab.layers.recurrent.sequence import RecurrentCache, course_backward, run_forward
 from rnnlab.types import Array, Params, State
 
 
@@ -58,15 +58,8 @@ def rnn_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
     ValueError, TypeError
         If a shape or a dtype is wrong.
     """
-    ops = ops_of("rnn_step_forward", x=x, prev_h=prev_h, Wx=Wx, Wh=Wh, b=b)
-    check_shapes(
-        "rnn_step_forward", x=(x, "N D"), prev_h=(prev_h, "N H"), Wx=(Wx, "D H"), Wh=(Wh, "H H"), b=(b, "H")
-    )
-    gates = ops.affine(x, Wx, b)
-    gates += ops.matmul(prev_h, Wh)
-    next_h = ops.empty(prev_h.shape, x.dtype)
-    ops.rnn_forward(gates, next_h)
-    return next_h, RNNStepCache(x, prev_h, Wx, Wh, gates)
+    (next_h,), step = step_forward("rnn_step_forward", RNN(), x, (prev_h,), Wx, Wh, b)
+    return next_h, RNNStepCache(x, prev_h, Wx, Wh, step.gates)
 
 
 def rnn_step_backward(dnext_h: Array, cache: RNNStepCache) -> tuple[Array, Array, Array, Array, Array]:
@@ -88,12 +81,8 @@ def rnn_step_backward(dnext_h: Array, cache: RNNStepCache) -> tuple[Array, Array
     """
     check_cache("rnn_step_backward", cache, RNNStepCache)
     x, prev_h, Wx, Wh, gates = cache
-    ops = ops_of("rnn_step_backward", dnext_h=dnext_h, x=x)
-    check_shapes("rnn_step_backward", prev_h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
-    da = ops.empty(gates.shape, gates.dtype)
-    ops.rnn_backward(dnext_h, gates, da)
-    dx, dprev_h = ops.matmul(da, Wx.T), ops.matmul(da, Wh.T)
-    return dx, dprev_h, ops.matmul(x.T, da), ops.matmul(prev_h.T, da), da.sum(axis=0)
+    step = Step(gates, (prev_h,), (), None, prev_h)
+    return step_backward("rnn_step_backward", RNN(), (dnext_h,), x, Wx, Wh, step)
 
 
 class RNN(PrimitiveCell):
@@ -101,21 +90,13 @@ class RNN(PrimitiveCell):
 
     drops_candidate = False  # tanh(a) is the state itself
 
-    def prepare(self, ops: Any, params: Params) -> PreparedRNN:
+    def prepare(self, ops: Any, params: Params, *, reused: bool = True) -> PreparedRNN:
         """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
-        return PreparedRNN(ops, params["Wh"])
+        return PreparedRNN(ops, "rnn", RecurrentProduct(ops, params["Wh"], reused))
 
 
 class PreparedRNN(PreparedPrimitive):
     """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`; ``saved`` is not used."""
-
-    def __init__(self, ops: Any, Wh: Array) -> None:
-        self._product = RecurrentProduct(ops, Wh)
-        super().__init__(ops, "rnn", self._product)
-
-    def saved(self, rows: int, like: Array) -> Array:
-        """(rows, 0)."""
-        return self._ops.empty((rows, 0), like.dtype)
 
     def forward(self, step: Step) -> None:
         """h_t = tanh(a_t + h_{t-1} Wh)."""
@@ -135,10 +116,6 @@ class PreparedRNN(PreparedPrimitive):
         past = self._ops.rnn_regularised_backward(dh, step.gates, da, step.masks)
         self._product.add_backward(da, dread)
         return past
-
-    def add_gradients(self, read: Array, saved: Array, da: Array, grads: Params) -> None:
-        """dWh += sum_t h_{t-1}^T da_t."""
-        self._product.add_gradient(read, da, grads["Wh"])
 
 
 def rnn_forward(
@@ -215,7 +192,5 @@ def rnn_backward(
     ValueError, TypeError
         If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
-    check_recurrent_cache("rnn_backward", cache, RNN)
-    grads = course_gradients("rnn_backward", cache.params, into)
-    dx, (dh0,) = run_backward("rnn_backward", dh, cache, grads, dfinal=(dfinal_h,), names=("dfinal_h",))
-    return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]
+    finals = {"dfinal_h": dfinal_h}
+    return course_backward("rnn_backward", RNN, dh, cache, finals, into)

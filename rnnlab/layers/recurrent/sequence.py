@@ -30,12 +30,12 @@ from rnnlab.layers.checks import (
     ops_of,
 )
 from rnnlab.layers.parameters import gradients_of, select_params
-from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Step, cell_for
+from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Step, cell_for, gates_axis
 from rnnlab.layers.recurrent.functional import FunctionalCell
 from rnnlab.layers.recurrent.packing import Chunk, Packing, as_rows
 from rnnlab.layers.recurrent.primitive import PrimitiveCell
 from rnnlab.layers.recurrent.regularisation import UNREGULARISED, Draws, Regularisation
-from rnnlab.ops import ChunkMasks, StepMasks, ops_for, unchecked
+from rnnlab.ops import ChunkMasks, Primitives, StepMasks, ops_for, unchecked
 from rnnlab.ops.steps import StepInputs
 from rnnlab.types import Array, Params, Random, State
 
@@ -283,8 +283,7 @@ def run_forward(
 
     ``given`` are the first arrays of the initial state; the others are zeros.
     """
-    ops = ops_of(function, **{**params, "x": x, **named_states(given)})
-    check_params(function, cell, x, given, params)
+    ops = check_params(function, cell, {"x": (x, "N T D"), **named_states(given)}, params)
     packing = Packing.of(function, x.shape[:2], lengths=lengths, mask=mask, like=x)
     draws = Draws.of(regularisation, rng, ops)
     zeros = [packing.zero_states(given[0]) for _ in range(cell.num_states - len(given))]
@@ -390,41 +389,78 @@ def recurrent_backward(
     return dx, dstate, grads
 
 
-def check_params(function: str, cell: Cell, x: Array, state: State, params: Params) -> None:
-    """Check the shapes and dtypes of a cell's inputs, state and parameters.
+def course_backward(
+    function: str,
+    cell: type[Cell],
+    dh: Array | None,
+    cache: RecurrentCache,
+    finals: Mapping[str, Array | None],
+    into: tuple[Array, Array, Array] | None,
+) -> tuple[Array, ...]:
+    """Backward of a cell with Wx, Wh and b: the body of the public functions.
+
+    Parameters
+    ----------
+    finals : mapping of str to array or None
+        The gradients of the final state, by the names of the caller's arguments.
+
+    Returns
+    -------
+    dx, dh0, dWx, dWh, db, then the gradients of the other initial states that the forward was given
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient or an array of ``into`` is invalid, or the cache is from another function.
+    """
+    check_recurrent_cache(function, cache, cell)
+    names = "Wx", "Wh", "b"
+    own = {f"d{name}": cache.params[name] for name in names}
+    grads = dict(zip(names, gradient_arrays(function, own, cache.x, into), strict=True))
+    dx, dstate = run_backward(function, dh, cache, grads, dfinal=tuple(finals.values()), names=tuple(finals))
+    return dx, dstate[0], *grads.values(), *dstate[1 : cache.given_states]
+
+
+def check_params(
+    function: str,
+    cell: Cell,
+    arguments: Mapping[str, tuple[Array, str]],
+    params: Params,
+    axes: Mapping[str, str] | None = None,
+) -> Primitives:
+    """Check a cell's parameters and other arguments; return the module of primitives for their library.
+
+    Parameters
+    ----------
+    arguments : mapping of str to (array, str)
+        Arrays with their axes, as :func:`~rnnlab.layers.checks.check_shapes` takes them. An axis has the size
+        that it has in the first array with this axis; the states fix H.
+    params : mapping of str to array
+    axes : mapping of str to str, optional
+        The axes of parameters that are not the cell's.
 
     Raises
     ------
     ValueError, TypeError
         If one does not fit.
     """
-    G = "H" if cell.num_gates == 1 else f"{cell.num_gates}H"
-    states = {name: (array, "N H") for name, array in named_states(state).items()}
-    known = {"Wx": f"D {G}", "Wh": f"H {G}", "b": G}
+    ops = ops_of(function, **{**params, **{name: array for name, (array, _) in arguments.items()}})
+    G = gates_axis(cell)
+    known = {"Wx": f"D {G}", "Wh": f"H {G}", "b": G, **(axes or {})}
     arrays = {name: (array, known[name]) for name, array in params.items() if name in known}
-    sizes = check_shapes(function, x=(x, "N T D"), **states, **arrays)
-    check_recurrent_params(function, cell, params, sizes["H"], x.dtype)
-
-
-def check_recurrent_params(function: str, cell: Cell, params: Params, H: int, dtype: np.dtype) -> None:
-    """Check the parameters that a cell's step functions read.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If one has another shape or another dtype.
-    """
+    H, dtype = check_shapes(function, **arguments, **arrays)["H"], params["Wx"].dtype
     for name, shape in cell.recurrent_shapes(H).items():
         array = params[name]
         if array.shape != shape:
             raise InputError(f"{function}: {name} has shape {array.shape}, expected {shape}")
         if array.dtype != dtype:
             raise InputTypeError(f"{function}: {name} has dtype {array.dtype}, expected {dtype} as the state")
+    return ops
 
 
-def named_states(state: State) -> dict[str, Array]:
-    """The arrays of a state by the names that errors use for them."""
-    return {("h0", "c0")[k] if k < 2 else f"state[{k}]": array for k, array in enumerate(state)}
+def named_states(state: State) -> dict[str, tuple[Array, str]]:
+    """The arrays of a state with their axes, by the names that errors use for them."""
+    return {("h0", "c0")[k] if k < 2 else f"state[{k}]": (array, "N H") for k, array in enumerate(state)}
 
 
 def check_recurrent_cache(function: str, cache: Any, cell: type | None = None) -> None:
@@ -441,15 +477,6 @@ def check_recurrent_cache(function: str, cache: Any, cell: type | None = None) -
         raise InputTypeError(
             f"{function}: cache is from the forward of {found}, expected that of {cell.__name__}"
         )
-
-
-def course_gradients(
-    function: str, params: Params, into: tuple[Array, Array, Array] | None
-) -> dict[str, Array]:
-    """Workspaces of dWx, dWh and db: a tuple of arrays after a check, or zeros."""
-    own = {f"d{name}": params[name] for name in ("Wx", "Wh", "b")}
-    found = gradient_arrays(function, own, params["Wx"], into)
-    return dict(zip(("Wx", "Wh", "b"), found, strict=True))
 
 
 def _part(states: State, rows: Any) -> State:

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_cache, check_shapes, ops_of
+from rnnlab.layers.checks import check_cache
 from rnnlab.layers.recurrent.cell import Step
-from rnnlab.layers.recurrent.primitive import PreparedPrimitive, PrimitiveCell, RecurrentProduct
-from rnnlab.layers.recurrent.sequence import (
-    RecurrentCache,
-    check_recurrent_cache,
-    course_gradients,
-    run_backward,
-    run_forward,
+from rnnlab.layers.recurrent.primitive import (
+    PreparedPrimitive,
+    PrimitiveCell,
+    RecurrentProduct,
+    step_backward,
+    step_forward,
 )
+from rnnlab.layers.recurrent.sequence import RecurrentCache, course_backward, run_forward
 from rnnlab.types import Array, Params, State
 
 
@@ -62,20 +62,9 @@ def simplified_gru_step_forward(
     ValueError, TypeError
         If a shape or a dtype is wrong.
     """
-    ops = ops_of("simplified_gru_step_forward", x=x, prev_h=prev_h, Wx=Wx, Wh=Wh, b=b)
-    check_shapes(
-        "simplified_gru_step_forward",
-        x=(x, "N D"),
-        prev_h=(prev_h, "N H"),
-        Wx=(Wx, "D 2H"),
-        Wh=(Wh, "H 2H"),
-        b=(b, "2H"),
-    )
-    gates = ops.affine(x, Wx, b)
-    gates += ops.matmul(prev_h, Wh)
-    next_h = ops.empty(prev_h.shape, x.dtype)
-    ops.simplified_gru_forward(gates, prev_h, next_h)
-    return next_h, SimplifiedGRUStepCache(x, prev_h, Wx, Wh, gates)
+    function = "simplified_gru_step_forward"
+    (next_h,), step = step_forward(function, SimplifiedGRU(), x, (prev_h,), Wx, Wh, b)
+    return next_h, SimplifiedGRUStepCache(x, prev_h, Wx, Wh, step.gates)
 
 
 def simplified_gru_step_backward(
@@ -99,14 +88,8 @@ def simplified_gru_step_backward(
     """
     check_cache("simplified_gru_step_backward", cache, SimplifiedGRUStepCache)
     x, prev_h, Wx, Wh, gates = cache
-    ops = ops_of("simplified_gru_step_backward", dnext_h=dnext_h, x=x)
-    check_shapes("simplified_gru_step_backward", prev_h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
-    da = ops.empty(gates.shape, gates.dtype)
-    dprev_h = dnext_h.copy()
-    ops.simplified_gru_backward(dprev_h, gates, prev_h, da)
-    ops.matmul_add(da, Wh.T, dprev_h)
-    dWx, dWh = ops.matmul(x.T, da), ops.matmul(prev_h.T, da)
-    return ops.matmul(da, Wx.T), dprev_h, dWx, dWh, da.sum(axis=0)
+    step = Step(gates, (prev_h,), (), None, prev_h)
+    return step_backward("simplified_gru_step_backward", SimplifiedGRU(), (dnext_h,), x, Wx, Wh, step)
 
 
 class SimplifiedGRU(PrimitiveCell):
@@ -115,21 +98,13 @@ class SimplifiedGRU(PrimitiveCell):
     num_gates = 2
     carries_h = True
 
-    def prepare(self, ops: Any, params: Params) -> PreparedSimplifiedGRU:
+    def prepare(self, ops: Any, params: Params, *, reused: bool = True) -> PreparedSimplifiedGRU:
         """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
-        return PreparedSimplifiedGRU(ops, params["Wh"])
+        return PreparedSimplifiedGRU(ops, "simplified_gru", RecurrentProduct(ops, params["Wh"], reused))
 
 
 class PreparedSimplifiedGRU(PreparedPrimitive):
     """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`; ``saved`` is not used."""
-
-    def __init__(self, ops: Any, Wh: Array) -> None:
-        self._product = RecurrentProduct(ops, Wh)
-        super().__init__(ops, "simplified_gru", self._product)
-
-    def saved(self, rows: int, like: Array) -> Array:
-        """(rows, 0)."""
-        return self._ops.empty((rows, 0), like.dtype)
 
     def forward(self, step: Step) -> None:
         """h_t = (1 - z) g + z h_{t-1}."""
@@ -148,10 +123,6 @@ class PreparedSimplifiedGRU(PreparedPrimitive):
             past = self._ops.simplified_gru_regularised_backward(dh, step.gates, step.prev[0], da, step.masks)
         self._product.add_backward(da, dread)
         return past
-
-    def add_gradients(self, read: Array, saved: Array, da: Array, grads: Params) -> None:
-        """dWh += sum_t h_{t-1}^T da_t."""
-        self._product.add_gradient(read, da, grads["Wh"])
 
 
 def simplified_gru_forward(
@@ -230,9 +201,5 @@ def simplified_gru_backward(
     ValueError, TypeError
         If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
-    check_recurrent_cache("simplified_gru_backward", cache, SimplifiedGRU)
-    grads = course_gradients("simplified_gru_backward", cache.params, into)
-    dx, (dh0,) = run_backward(
-        "simplified_gru_backward", dh, cache, grads, dfinal=(dfinal_h,), names=("dfinal_h",)
-    )
-    return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]
+    finals = {"dfinal_h": dfinal_h}
+    return course_backward("simplified_gru_backward", SimplifiedGRU, dh, cache, finals, into)

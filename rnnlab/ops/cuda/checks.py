@@ -11,12 +11,10 @@ import cupy as cp
 import numpy as np
 
 from rnnlab.errors import InputTypeError
-from rnnlab.ops.arguments import PRIMITIVES, Declaration
+from rnnlab.ops.arguments import PRIMITIVES, Declaration, add_seen
 
 __all__ = ["checked"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_MANY = 4096  # the maximum number of stored combinations of shapes
-
 _STEP = "prev_h (n, H); h! (n, H)"
 _BACKWARD = "prev_h (n, H)"
 REGULARISED = {
@@ -63,9 +61,7 @@ def checked(function: _Function) -> _Function:
             left_out = {name for name in optional if given.get(name) is None}
             _check(name, declaration, given, left_out)
             if key is not None:
-                if len(seen) >= _MANY:
-                    seen.clear()
-                seen.add(key)
+                add_seen(seen, key)
         return function(*arguments, **options)
 
     return run  # type: ignore[return-value]

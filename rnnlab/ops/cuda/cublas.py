@@ -22,10 +22,9 @@ from typing import Any
 import cupy as cp
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
-from rnnlab.ops.cuda.factors import Prepacked, Prepared, place, rounded, split, split_is_faster, summed
+from rnnlab.ops.cuda.factors import Factor, Prepacked, layout_of, rounded, split, split_is_faster, summed
 from rnnlab.ops.cuda.launch import check_device
 from rnnlab.ops.precision import products_precision
-from rnnlab.options import MatmulName
 from rnnlab.types import Array
 
 __all__ = ["batched", "gemm", "handles"]
@@ -41,17 +40,15 @@ _FLOAT32_BYTES = 4
 
 
 def gemm(
-    x: Array | Prepared,
-    w: Array | Prepared | Prepacked,
+    x: Array | Factor,
+    w: Array | Factor | Prepacked,
     out: Array,
     beta: float = 0.0,
-    matmul: MatmulName | None = None,
 ) -> None:
     """out = x w + beta out, (M, K) (K, N) -> (M, N), all float32 or all float64.
 
     The rows or the columns of each array must be contiguous; it may be part of a wider one. With ``beta`` 0,
-    ``out`` is not read. ``matmul`` is the precision; by default it is
-    :func:`~rnnlab.ops.precision.products_precision`.
+    ``out`` is not read.
 
     Raises
     ------
@@ -74,10 +71,10 @@ def gemm(
         _scale(out, beta)
         return
     handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, beta)
-    kind, way, x, w, sums = _prepared(handle, dtype, matmul or products_precision(), x, w)
-    first, first_by_columns, first_step, _ = place(x, "x")
-    second, second_by_columns, second_step, _ = place(w, "w")
-    result, by_columns, step, _ = place(out, "out")
+    kind, way, x, w, sums = _factors(handle, dtype, x, w)
+    first, first_by_columns, first_step, _ = layout_of(x, "x")
+    second, second_by_columns, second_step, _ = layout_of(w, "w")
+    result, by_columns, step, _ = layout_of(out, "out")
     for start, length in sums:
         if start:
             scale = one
@@ -99,7 +96,7 @@ def gemm(
             handle.fail("cublasGemmEx", status)
 
 
-def batched(x: Array, w: Array, matmul: MatmulName | None = None) -> Array:
+def batched(x: Array, w: Array) -> Array:
     """The product of each pair of matrices, (B, M, K) (B, K, N) -> (B, M, N).
 
     A factor with two axes, or with B = 1, is shared by all pairs. The rest is as in :func:`gemm`.
@@ -118,9 +115,9 @@ def batched(x: Array, w: Array, matmul: MatmulName | None = None) -> Array:
         out.fill(0)
         return out
     handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, 0.0)
-    kind, way, x, w, sums = _prepared(handle, dtype, matmul or products_precision(), x, w, B)
-    first, first_by_columns, first_step, first_apart = place(x, "x")
-    second, second_by_columns, second_step, second_apart = place(w, "w")
+    kind, way, x, w, sums = _factors(handle, dtype, x, w, B)
+    first, first_by_columns, first_step, first_apart = layout_of(x, "x")
+    second, second_by_columns, second_step, second_apart = layout_of(w, "w")
     for start, length in sums:
         if start:
             scale = one
@@ -144,8 +141,8 @@ def _dtype_of(x: Any, w: Any, *out: Array) -> str:
     raise InputTypeError(f"x w: the arrays are {names}, expected all float32 or all float64")
 
 
-def _prepared(
-    handle: _Handle, dtype: str, matmul: MatmulName, x: Any, w: Any, matrices: int = 1
+def _factors(
+    handle: _Handle, dtype: str, x: Any, w: Any, matrices: int = 1
 ) -> tuple[int, int, Any, Any, Sequence[tuple[int, int]]]:
     """The data type and the compute type for cuBLAS, the factors, and the parts of the sum.
 
@@ -155,9 +152,10 @@ def _prepared(
     whole = w.weight if prepacked else w
     if dtype == "d":
         return _FLOAT64, _IN_FLOAT64, x, whole, ((0, K),)
-    if matmul == "bfloat16" or isinstance(whole, Prepared) or isinstance(x, Prepared):
+    matmul = products_precision()
+    if matmul == "bfloat16" or isinstance(whole, Factor) or isinstance(x, Factor):
         handle.check_bfloat16()
-        x, whole = (m if isinstance(m, Prepared) else rounded(m) for m in (x, whole))
+        x, whole = (m if isinstance(m, Factor) else rounded(m) for m in (x, whole))
         return _BFLOAT16, _IN_FLOAT32, x, whole, ((0, K),)
     if matmul == "tf32x3" and handle.has_tf32:
         sizes = matrices, x.shape[-2], K, w.shape[-1]

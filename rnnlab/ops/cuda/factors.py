@@ -27,15 +27,14 @@ import numpy as np
 
 from rnnlab.errors import InputError
 from rnnlab.ops.cuda.launch import each
-from rnnlab.options import MatmulName
 from rnnlab.types import Array, Shape
 
 __all__ = [
     "LARGEST",
     "TERMS",
+    "Factor",
     "Prepacked",
-    "Prepared",
-    "place",
+    "layout_of",
     "rounded",
     "split",
     "split_is_faster",
@@ -48,10 +47,9 @@ LARGEST = 2**31 - 1  # the largest integer of cuBLAS
 TERMS = 512
 
 
-class Prepared(NamedTuple):
+class Factor(NamedTuple):
     """The array that cuBLAS reads instead of one float32 matrix or several."""
 
-    matmul: MatmulName  # "bfloat16" or "tf32x3"
     data: Array  # uint16 or float32, C-contiguous
     by_columns: bool  # whether the lines are columns
     step: int  # elements from one line to the next
@@ -79,36 +77,36 @@ class Prepacked:
         self.shape, self.dtype, self.ndim = weight.shape, weight.dtype, weight.ndim
 
     @functools.cached_property
-    def split(self) -> Prepared:
+    def split(self) -> Factor:
         """The weight in the form of a second factor."""
         return split(self.weight, "w")
 
 
-def unprepared(w: Array | Prepared | Prepacked) -> Array | None:
+def unrounded(w: Array | Factor | Prepacked) -> Array | None:
     """The weight itself, or None if only its rounded elements are known."""
     if isinstance(w, Prepacked):
         return w.weight
-    return None if isinstance(w, Prepared) else w
+    return None if isinstance(w, Factor) else w
 
 
-def rounded(x: Array) -> Prepared:
+def rounded(x: Array) -> Factor:
     """Round one float32 matrix or several to bfloat16, to nearest even; NaN remains NaN."""
-    _, by_columns, step, apart = place(x, "x")
+    _, by_columns, step, apart = layout_of(x, "x")
     rows, columns = x.shape[-2:]
     lines, length = (columns, rows) if by_columns else (rows, columns)
     bits = cp.empty((*x.shape[:-2], lines, length), np.uint16)
     matrices = x.shape[0] if x.ndim == 3 else 1
     each("to_bfloat16", bits.size, x, x, bits, matrices, lines, length, apart, step)
-    return Prepared("bfloat16", bits, by_columns, length, lines * length if matrices > 1 else 0, x.shape)
+    return Factor(bits, by_columns, length, lines * length if matrices > 1 else 0, x.shape)
 
 
-def split(array: Array, name: str) -> Prepared:
+def split(array: Array, name: str) -> Factor:
     """The terms of a factor for "tf32x3"; ``name`` is "x" for the first factor and "w" for the second.
 
     K and the distance between lines are rounded up, so that all lines are aligned. The elements in between
     are zero.
     """
-    _, by_columns, step, apart = place(array, name)
+    _, by_columns, step, apart = layout_of(array, name)
     rows, columns = array.shape[-2:]
     matrices = array.shape[0] if array.ndim == 3 else 1
     lines, length = (columns, rows) if by_columns else (rows, columns)
@@ -122,7 +120,7 @@ def split(array: Array, name: str) -> Prepared:
     low, high = (0, term) if name == "x" else (term, 0)
     sizes = matrices, lines, length, apart, step, out_lines, quads, out_step, low, high, 2 * term
     each("split_tf32", matrices * out_lines * quads, array, array, data, *sizes)
-    return Prepared("tf32x3", data, by_columns, out_step, data.shape[1] if matrices > 1 else 0, array.shape)
+    return Factor(data, by_columns, out_step, data.shape[1] if matrices > 1 else 0, array.shape)
 
 
 def summed(K: int) -> tuple[tuple[int, int], ...]:
@@ -169,13 +167,13 @@ def split_is_faster(matrices: int, M: int, K: int, N: int, sizes: tuple[int, int
     return saved > spent + calls * (8 * matrices * M * N / _BANDWIDTH + _LAUNCH)
 
 
-def place(array: Array | Prepared, name: str) -> tuple[int, bool, int, int]:
+def layout_of(array: Array | Factor, name: str) -> tuple[int, bool, int, int]:
     """The layout of one matrix or several.
 
     Returns the pointer, whether the columns rather than the rows are contiguous, and the numbers of elements
     from one line to the next and from one matrix to the next.
     """
-    if isinstance(array, Prepared):
+    if isinstance(array, Factor):
         return array.data.data.ptr, array.by_columns, array.step, array.apart
     shape, strides, itemsize = array.shape, array.strides, array.itemsize
     (rows, columns), (down, across) = shape[-2:], strides[-2:]

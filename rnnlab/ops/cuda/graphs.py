@@ -43,7 +43,7 @@ class Seed(int):
     address: Array
 
 
-class Parameters:
+class GraphParameters:
     """The parameters of a graph, on the host and on the device.
 
     Attributes
@@ -123,14 +123,14 @@ class _Pinned:
 
 
 class _Thread(threading.local):
-    parameters: Parameters | None = None
+    parameters: GraphParameters | None = None
 
 
 _thread = _Thread()
 
 
 @contextmanager
-def _registering(parameters: Parameters) -> Iterator[None]:
+def _registering(parameters: GraphParameters) -> Iterator[None]:
     _thread.parameters = parameters
     try:
         yield
@@ -226,7 +226,7 @@ class Graph:
     """
 
     def __init__(self, work: Callable[[], None], memory: GraphMemory) -> None:
-        self._memory, self._parameters, stream = memory, Parameters(), memory.stream
+        self._memory, self._parameters, stream = memory, GraphParameters(), memory.stream
         cp.cuda.get_current_stream().synchronize()
         cp.get_default_memory_pool().free_all_blocks()  # memory of the earlier run of the work
         with stream, _registering(self._parameters), cp.cuda.using_allocator(memory.pool.malloc):

@@ -17,10 +17,10 @@ import numpy as np
 
 from rnnlab.types import Array
 
-__all__ = ["NCCLSum", "new_identity", "place"]
+__all__ = ["NCCLSum", "machine_and_gpu", "new_identity"]
 
 
-def place() -> tuple[str, str] | None:
+def machine_and_gpu() -> tuple[str, str] | None:
     """The machine and the GPU in use, for each pair of which NCCL allows one rank; None without NCCL."""
     try:
         available = _nccl().available

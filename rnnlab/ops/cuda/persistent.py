@@ -26,7 +26,7 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops.cuda import whole_sequences
-from rnnlab.ops.cuda.factors import unprepared
+from rnnlab.ops.cuda.factors import unrounded
 from rnnlab.ops.cuda.graphs import uploaded
 from rnnlab.ops.cuda.launch import WARP, check_contiguous, launch
 from rnnlab.ops.cuda.products import affine_into
@@ -118,7 +118,7 @@ def forward(
 
     The arguments are those of :func:`rnnlab.ops.cuda.steps.steps_forward`.
     """
-    weight = unprepared(Wh)
+    weight = unrounded(Wh)
     H = h.shape[-1]
     of_rows = {"gates": (gates, "rows", 4 * H), "saved": (tanh_c, "rows", H)}
     of_states = {"h": (h, "states", H), "c": (c, "states", H)}
@@ -148,7 +148,7 @@ def backward(
     steps: Steps,
 ) -> bool:
     """The backward of an LSTM's steps in one launch, as :func:`forward`."""
-    weight = unprepared(to_h)
+    weight = unrounded(to_h)
     H = c.shape[-1]
     of_forward = {"gates": (gates, "rows", 4 * H), "saved": (tanh_c, "rows", H), "c": (c, "states", H)}
     own = {"dh": (dh, "rows of these steps", H), "da": (da, "rows of these steps", 4 * H)}

@@ -27,7 +27,7 @@ def affine(x: Array, w: Array, b: Array) -> Array:
 
 
 def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
-    if not narrow.affine_into(x, factors.unprepared(w), b, out):
+    if not narrow.affine_into(x, factors.unrounded(w), b, out):
         if b.shape != out.shape[1:] or b.dtype != out.dtype:
             raise InputError(
                 f"affine: b has shape {b.shape} and dtype {b.dtype}, expected {out.shape[1:]} and {out.dtype}"
@@ -36,7 +36,7 @@ def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
         cublas.gemm(x, w, out, 1.0)
 
 
-def prepacked(w: Array) -> Array | factors.Prepared | factors.Prepacked:
+def prepacked(w: Array) -> Array | factors.Factor | factors.Prepacked:
     # For products in bfloat16 the weight is rounded once; for those in tf32x3 it is split once.
     if w.dtype != np.float32:
         return w
@@ -47,7 +47,7 @@ def prepacked(w: Array) -> Array | factors.Prepared | factors.Prepacked:
 
 
 def matmul_into(x: Array, w: Array, out: Array) -> None:
-    if not narrow.matmul_into(x, factors.unprepared(w), out):
+    if not narrow.matmul_into(x, factors.unrounded(w), out):
         cublas.gemm(x, w, out)
 
 

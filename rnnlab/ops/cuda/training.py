@@ -14,10 +14,10 @@ import numpy as np
 from rnnlab.errors import InputError
 from rnnlab.ops.cuda.graphs import AHEAD, Graph, GraphMemory
 from rnnlab.ops.cuda.launch import check_contiguous, launch
-from rnnlab.ops.cuda.nccl import NCCLSum, new_identity, place
+from rnnlab.ops.cuda.nccl import NCCLSum, machine_and_gpu, new_identity
 from rnnlab.types import Array
 
-__all__ = ["GradientLog", "Graph", "GraphMemory", "InUse", "NCCLSum", "new_identity", "place"]
+__all__ = ["GradientLog", "Graph", "GraphMemory", "InUse", "NCCLSum", "machine_and_gpu", "new_identity"]
 
 
 _TERMS = 8  # maximum number of names in a log

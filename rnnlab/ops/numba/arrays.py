@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import DTypeLike
 
-from rnnlab.ops.numba.embedding import as_indices
+from rnnlab.errors import InputTypeError
 from rnnlab.ops.numba.guard import address
 from rnnlab.ops.numba.kernel import DTYPES, inlined, kernel, primitive, shared_by
 from rnnlab.ops.numba.memory import SMALLEST, empty
@@ -20,7 +20,7 @@ from rnnlab.ops.numba.parallel import share, slice_of
 from rnnlab.ops.numpy import arrays as on_one_thread
 from rnnlab.types import Array, Shape
 
-__all__ = ["clear", "put", "take", "zeros"]
+__all__ = ["as_indices", "clear", "put", "take", "zeros"]
 _PARALLEL_FROM = 1 << 17  # numbers to move, some 50 microseconds, worth waking other threads
 
 
@@ -57,6 +57,13 @@ def zeros(shape: int | Shape, dtype: DTypeLike = float) -> Array:
     return out
 
 
+def as_indices(numbers: Array) -> Array:
+    """Integers of any width and layout as the index array that kernels take."""
+    if numbers.dtype.kind not in "iu":
+        raise InputTypeError(f"expected integers, got {numbers.dtype}")
+    return np.ascontiguousarray(numbers, np.int64)
+
+
 # ---------------------------------------------------------------- kernels
 
 
@@ -81,19 +88,19 @@ def _copy(x, out):
             out[j] = x[j]
 
 
-@kernel("T[:,:], int64[::1], T[:,:]", arguments="x (M, D); rows (n,) 0..M; out! (n, D)")
+@kernel("T[:,:], int64[::1], T[:,:]")
 def _take(part, parts, x, rows, out):
     for row in share(rows.size, part, parts):
         _copy(x[rows[row]], out[row])
 
 
-@kernel("T[:,:], int64[::1], T[:,:]", arguments="x (n, D); rows (n,) 0..M; out! (M, D)")
+@kernel("T[:,:], int64[::1], T[:,:]")
 def _put(part, parts, x, rows, out):
     for row in share(rows.size, part, parts):
         _copy(x[row], out[rows[row]])
 
 
-@kernel("T[::1]", arguments="x! (P,)")
+@kernel("T[::1]")
 def _clear(part, parts, x):
     mine = slice_of(x, part, parts)
     for j in range(mine.size):

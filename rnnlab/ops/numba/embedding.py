@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from rnnlab.errors import InputTypeError
+from rnnlab.ops.numba.arrays import as_indices
 from rnnlab.ops.numba.kernel import kernel, primitive
 from rnnlab.ops.numba.parallel import share
 from rnnlab.types import Array
@@ -18,11 +16,7 @@ def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
     _embedding_gradient(dout, as_indices(tokens), dW)
 
 
-@kernel(
-    "T[:,::1], int64[::1], T[:,::1]",
-    arguments="dout (M, W); tokens (M,) 0..V; dW! (V, W)",
-    parallel_from=1 << 18,
-)
+@kernel("T[:,::1], int64[::1], T[:,::1]", parallel_from=1 << 18)
 def _embedding_gradient(part, parts, dout, tokens, dW):
     """Each thread has its own columns, so that the additions are always in the order of the tokens."""
     W = dout.shape[1]
@@ -32,10 +26,3 @@ def _embedding_gradient(part, parts, dout, tokens, dW):
             total, d = dW[tokens[row], start:stop], dout[row, start:stop]
             for j in range(d.size):
                 total[j] += d[j]
-
-
-def as_indices(numbers: Array) -> Array:
-    """Integers of any width and layout as the index array that kernels take."""
-    if numbers.dtype.kind not in "iu":
-        raise InputTypeError(f"expected integers, got {numbers.dtype}")
-    return np.ascontiguousarray(numbers, np.int64)

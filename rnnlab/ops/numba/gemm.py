@@ -49,6 +49,7 @@ _DEPTH = 512  # k's in a piece of a panel: 128 KB with AVX-512, which fit into t
 _LINE = 64  # bytes of a cache line, at which panels start
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
 _SHALLOW = 8  # writing a sum takes as long as adding this number of terms
+_BLOCK = 64  # rows of the result of a transposition that are written together: a few adjacent cache lines
 FEW = 4  # rows or terms below which packing the weight is not worth it
 
 
@@ -170,9 +171,8 @@ def check(x: Array, w: Array | Panels, first: Array | None, out: Array) -> None:
             raise InputError(f"x w + b: b has shape {first.shape[1:]} and dtype {first.dtype}")
         if np.may_share_memory(first, out) and np.shares_memory(first, out):
             raise InputError("x w + b: out overlaps b")
-    if not isinstance(
-        w, Panels
-    ):  # the compiled product checks overlaps, too, but thin products are prepared before
+    # the compiled product checks overlaps, too, but a thin product is prepared before it
+    if not isinstance(w, Panels):
         for a in (x, w):
             if np.may_share_memory(a, out) and np.shares_memory(a, out):
                 raise InputError("x w: out overlaps x or w")
@@ -346,9 +346,6 @@ def _transpose(part, parts, x, out):
     for block in share((rows + _BLOCK - 1) // _BLOCK, part, parts):
         top = block * _BLOCK
         _copy_transposed(x, top, 0, out[top : top + _BLOCK])
-
-
-_BLOCK = 64  # rows of the result that are transposed together: a few adjacent cache lines
 
 
 @inlined

@@ -136,7 +136,7 @@ def kernel(
         The types of the arguments in numba's notation, with T for the dtype. The first one is an array of T.
     arguments : str
         The declaration of the arrays (:mod:`rnnlab.ops.arguments`). If it is empty, that of the primitive
-        with the kernel's name.
+        with the kernel's name, which may begin with an underscore.
     parallel_from : int, optional
         The number of elements of the first argument from which on a call uses all threads.
     dtypes : str
@@ -177,7 +177,7 @@ class Kernel:
         name = function.__name__
         self.function, self.signature, self.parallel_from = function, signature, parallel_from
         self.dtypes = dtypes
-        self.declaration = Declaration(arguments) if arguments else PRIMITIVES[name]
+        self.declaration = Declaration(arguments) if arguments else PRIMITIVES[name.removeprefix("_")]
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         self._own = names[: 2 if names[:2] == ("part", "parts") else names[0] == "parts"]
         parameters = names[len(self._own) :]

@@ -4,7 +4,7 @@ If the recurrent weight is small, each thread has some of the sequences, and its
 The columns of a larger weight are divided among the threads, so that each of their caches holds a part of it;
 the threads then wait for each other twice per step, and three times with masks of the state or of h.
 
-The arguments are those of :mod:`rnnlab.ops.numba.rnn_steps`.
+The arguments are those of :mod:`rnnlab.ops.numba.one_state_steps`.
 """
 
 from __future__ import annotations
@@ -187,8 +187,6 @@ NARROW_FORWARD = _lstm_narrow_forward
 
 # ---------------------------------------------------------------- of one step
 
-# inline="always" compiles a step as a part of the kernel alone, which takes half as long as before it as well
-
 
 @phase
 def _read_part(part, parts, table, t, h, state_mask, read):
@@ -226,6 +224,7 @@ def _finish_part(part, parts, table, t, state_mask, rates, kept, dstate):
     finish_rows(top, bottom, state_mask, rates, kept[top:], dstate)
 
 
+# inline: not compiled on its own as well, which halves the compile time
 @numba.njit(inline="always")
 def _forward_step(table, t, top, bottom, gates, h, c, tanh_c, rates, seeds, mask):
     """``mask`` (H,) is a workspace."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnlab.ops.numba.arrays import zeros
-from rnnlab.ops.numba.embedding import as_indices
+from rnnlab.ops.numba.arrays import as_indices, zeros
 from rnnlab.ops.numba.kernel import kernel, primitive, reduction
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.parallel import share
@@ -53,11 +52,7 @@ def _max_pool(part, parts, x, values, slots):
                 place[j] = slot if larger else place[j]
 
 
-@kernel(
-    "T[:,::1], int64[:,::1], T[:,:,::1]",
-    arguments="dvalues (n, V); slots (n, V) 0..L; dx! (n, L, V)",
-    parallel_from=1 << 14,
-)
+@kernel("T[:,::1], int64[:,::1], T[:,:,::1]", parallel_from=1 << 14)
 def _max_pool_gradient(part, parts, dvalues, slots, dx):
     for row in share(dx.shape[0], part, parts):
         d, place = dvalues[row], slots[row]

@@ -181,22 +181,14 @@ def flush_subnormals(x: Array) -> None:
 # ---------------------------------------------------------------- kernels
 
 
-@kernel(
-    "T[::1], T[::1], T",
-    arguments="w! (P,); dw (P,)",
-    parallel_from=_PARALLEL_FROM,
-)
+@kernel("T[::1], T[::1], T", parallel_from=_PARALLEL_FROM)
 def _sgd(part, parts, w, dw, rate):
     w, dw = slice_of(w, part, parts), slice_of(dw, part, parts)
     for j in range(w.size):
         w[j] -= rate * dw[j]
 
 
-@kernel(
-    "T[::1], T[::1], T[::1], T, T",
-    arguments="w! (P,); dw (P,); velocity! (P,)",
-    parallel_from=_PARALLEL_FROM,
-)
+@kernel("T[::1], T[::1], T[::1], T, T", parallel_from=_PARALLEL_FROM)
 def _momentum(part, parts, w, dw, velocity, rate, decay):
     w, dw, velocity = slice_of(w, part, parts), slice_of(dw, part, parts), slice_of(velocity, part, parts)
     for j in range(w.size):
@@ -217,11 +209,7 @@ def _divide_by_root(part, parts, w, dw, cache, decay, gain, rate, epsilon, scale
         w[j] -= rate * g / (math.sqrt(cache[j]) + epsilon)
 
 
-@kernel(
-    "T[::1], T[::1], T[::1], T[::1], T, T, T, T, T",
-    arguments="w! (P,); dw (P,); cache! (P,); delta_cache! (P,)",
-    parallel_from=_PARALLEL_FROM,
-)
+@kernel("T[::1], T[::1], T[::1], T[::1], T, T, T, T, T", parallel_from=_PARALLEL_FROM)
 def _adadelta(part, parts, w, dw, cache, delta_cache, decay, gain, rate, epsilon, scale):
     w, dw = slice_of(w, part, parts), slice_of(dw, part, parts)
     cache, delta_cache = slice_of(cache, part, parts), slice_of(delta_cache, part, parts)
@@ -233,11 +221,7 @@ def _adadelta(part, parts, w, dw, cache, delta_cache, decay, gain, rate, epsilon
         w[j] -= rate * delta
 
 
-@kernel(
-    "T[::1], T[::1], T[::1], T[::1], T, T, T, T, T, T, T, T",
-    arguments="w! (P,); dw (P,); m! (P,); v! (P,)",
-    parallel_from=_PARALLEL_FROM,
-)
+@kernel("T[::1], T[::1], T[::1], T[::1], T, T, T, T, T, T, T, T", parallel_from=_PARALLEL_FROM)
 def _adamw(part, parts, w, dw, m, v, beta1, beta2, gain1, gain2, rate, epsilon, keep, scale):
     w, dw = slice_of(w, part, parts), slice_of(dw, part, parts)
     m, v = slice_of(m, part, parts), slice_of(v, part, parts)
@@ -259,11 +243,7 @@ def _multiply(part, parts, w, factor):
         w[j] *= factor
 
 
-@kernel(
-    "T[::1], T[::1], T",
-    arguments="x! (P,); target (P,)",
-    parallel_from=_PARALLEL_FROM,
-)
+@kernel("T[::1], T[::1], T", parallel_from=_PARALLEL_FROM)
 def _move_towards(part, parts, x, target, rate):
     x, target = slice_of(x, part, parts), slice_of(target, part, parts)
     for j in range(x.size):

@@ -144,7 +144,7 @@ def verify() -> None:
     gemm.verify(Panels, gemm.multiply)
 
 
-@kernel("T[:,::1], T[::1]", arguments="x (M, N); out! (N,)")
+@kernel("T[:,::1], T[::1]")
 def _add_column_sums(part, parts, x, out):
     M, left, right = x.shape[0], part * out.size // parts, (part + 1) * out.size // parts
     sums = np.zeros(right - left, out.dtype)

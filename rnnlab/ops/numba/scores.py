@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rnnlab.ops.arguments import check_scale, normal_divisor
-from rnnlab.ops.numba.embedding import as_indices
+from rnnlab.ops.numba.arrays import as_indices
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum
 from rnnlab.ops.numba.memory import empty, empty_like
@@ -85,11 +85,7 @@ def _softmax_cross_entropy(part, parts, scores, targets, scale, smoothing, dscor
         d[target] -= scale * certain
 
 
-@kernel(
-    "T[:,::1], T[:,::1]",
-    arguments="scores (M, V); out! (M, V) = scores",
-    parallel_from=1 << 16,
-)
+@kernel("T[:,::1], T[:,::1]", parallel_from=1 << 16)
 def _log_softmax(part, parts, scores, out):
     in_place = scores.ctypes.data == out.ctypes.data  # a loop over both would not vectorise
     for row in share(scores.shape[0], part, parts):

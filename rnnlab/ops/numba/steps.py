@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.ops.numba import lstm_steps, products, rnn_steps
+from rnnlab.ops.numba import lstm_steps, one_state_steps, products
 from rnnlab.ops.numba.bfloat16 import RoundedPanels, rounds
 from rnnlab.ops.numba.chunk_masks import mask_arguments
 from rnnlab.ops.numba.gemm import Panels
@@ -24,8 +24,8 @@ __all__ = ["steps_backward", "steps_forward"]
 
 SMALL = 1 << 20  # bytes of weights that fit into the second-level cache together with a step's other data
 _GATES = {"rnn": (1,), "lstm": (4,), "gru": (2, 1), "simplified_gru": (2,)}  # columns of each weight in H
-_FORWARD = {"lstm": lstm_steps.FORWARD, **rnn_steps.FORWARD}
-_BACKWARD = {"lstm": lstm_steps.BACKWARD, **rnn_steps.BACKWARD}
+_FORWARD = {"lstm": lstm_steps.FORWARD, **one_state_steps.FORWARD}
+_BACKWARD = {"lstm": lstm_steps.BACKWARD, **one_state_steps.BACKWARD}
 
 
 def steps_forward(
@@ -67,7 +67,7 @@ def steps_backward(
 ) -> bool:
     if not _are_steps("steps_backward", cell, gates, states, steps, masks):
         return False
-    sequences, own, H = int(steps.table[0, 3]), number_of(steps), states[0].shape[1]
+    sequences, own, H = int(steps.table[0, 3]), num_rows(steps), states[0].shape[1]
     _check_number("steps_backward", "arrays of dstate", dstate, len(states))
     _check_rows("steps_backward", dh=(dh, own), da=(da, own), dstate=(dstate[0], sequences))
     shapes = [(columns * H, H) for columns in _GATES[cell]]
@@ -99,7 +99,7 @@ def _plan(
     panels = _panels(function, weights, shapes, dtype)
     if panels is None:
         return None
-    parts, by_sequences = shared(panels, steps)
+    parts, by_sequences = choose_parts(panels, steps)
     if by_sequences not in kernels:
         return None
     exact, rounded = kernels[by_sequences]
@@ -107,21 +107,21 @@ def _plan(
     return _Plan(kernel, panels, parts, by_sequences)
 
 
-def number_of(steps: Steps) -> int:
+def num_rows(steps: Steps) -> int:
     """The number of rows of all steps."""
     return steps.rows.stop - steps.rows.start
 
 
-def shared(weights: Sequence[Any], steps: Steps) -> tuple[int, bool]:
+def choose_parts(weights: Sequence[Any], steps: Steps) -> tuple[int, bool]:
     """The number of parts, and whether the sequences rather than the weight are divided among them."""
     small = sum(weight.panels.nbytes for weight in weights) <= SMALL
-    multiplications = number_of(steps) * sum(prod(weight.shape) for weight in weights)
+    multiplications = num_rows(steps) * sum(prod(weight.shape) for weight in weights)
     work = multiplications if small else multiplications // len(steps)
     parts = shared_by(work, weights[0].parallel_from)
     return parts, small or parts == 1
 
 
-def edges(counts: Array, parts: int) -> Array:
+def edges_of_parts(counts: Array, parts: int) -> Array:
     """The first row of each part, and the number of rows. Parts have about the same total number of steps."""
     if parts == 1:
         return np.array([0, counts[0]])
@@ -164,7 +164,7 @@ def _run(
 ) -> bool:
     """Run all steps; false if the arrays have a layout that the kernel does not accept."""
     table, own = steps.table, [weight.panels for weight in plan.weights]
-    division = (table, edges(table[:, 3], plan.parts)) if plan.by_sequences else (table,)
+    division = (table, edges_of_parts(table[:, 3], plan.parts)) if plan.by_sequences else (table,)
     try:
         plan.kernel.run(plan.parts, *arrays, *own, *mask_arguments(masks, h), *division)
     except RefusedError:
@@ -183,11 +183,11 @@ def _run_narrow(
     (x, Wx, b), (weight,), h = inputs, plan.weights, arrays[1]
     if any(isinstance(each, RoundedPanels) or not isinstance(each, Panels) for each in (weight, Wx)):
         return False
-    fit = x.ndim == 2 and len(x) == number_of(steps) and b.shape == weight.shape[1:]
+    fit = x.ndim == 2 and len(x) == num_rows(steps) and b.shape == weight.shape[1:]
     if not fit or x.shape[1] > NARROW or Wx.shape != (x.shape[1], weight.shape[1]) or Wx.dtype != x.dtype:
         return False
     own = weight.panels, x, Wx.panels, b[None], *mask_arguments(masks, h)
-    division = steps.table, edges(steps.table[:, 3], plan.parts)
+    division = steps.table, edges_of_parts(steps.table[:, 3], plan.parts)
     try:
         lstm_steps.NARROW_FORWARD.run(plan.parts, *arrays, *own, *division)
     except RefusedError:

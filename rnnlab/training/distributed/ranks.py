@@ -65,7 +65,7 @@ def sum_on_gpus(communicator: Communicator, array: Any) -> Callable[[Any], None]
     if communicator.size == 1 or isinstance(array, np.ndarray):
         return None
     nccl = gpu_training()
-    places = communicator.gather(nccl.place())
+    places = communicator.gather(nccl.machine_and_gpu())
     if None in places or len(set(places)) < len(places):
         return None
     identity = communicator.gather(nccl.new_identity() if communicator.rank == 0 else None)[0]

@@ -45,7 +45,7 @@ def test_cells_do_not_swallow_what_is_not_finite(name, ops, dtype, normal):
 def placed(seeds):
     """Seeds that kernels must read from memory, since the numbers that they are passed are others."""
     graphs = importlib.import_module("rnnlab.ops.cuda.graphs")
-    graph = graphs.Parameters()
+    graph = graphs.GraphParameters()
     others = [graphs.Seed(seed ^ 1) for seed in seeds]
     for other, seed in zip(others, graph.seeds(seeds), strict=True):
         other.address = seed.address

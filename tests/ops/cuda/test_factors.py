@@ -33,6 +33,12 @@ def always(factors, monkeypatch):
     )
 
 
+def multiply(blas, matmul: str, *arguments: Any) -> None:
+    """``gemm`` in a precision."""
+    with products_in(matmul):
+        blas.gemm(*arguments)
+
+
 def as_tf32(x: np.ndarray) -> np.ndarray:
     """The nearest numbers of 11 significant bits, ties to even; those that would overflow, towards zero."""
     x = x.astype(np.float64)
@@ -43,12 +49,12 @@ def as_tf32(x: np.ndarray) -> np.ndarray:
 
 def terms(factors, device, matrix: np.ndarray, name: str, layout: Layout) -> np.ndarray:
     """The three terms of a factor along the sum, as matrices, and what lies behind them in the lines."""
-    prepared = factors.split(layout.put(device, matrix), name)
-    assert prepared.shape == matrix.shape
-    by_columns = prepared.by_columns
+    found = factors.split(layout.put(device, matrix), name)
+    assert found.shape == matrix.shape
+    by_columns = found.by_columns
     assert by_columns == layout.by_columns or matrix.shape == (1, 1)
-    lines = prepared.data.get().reshape(-1, prepared.step)
-    assert not prepared.step % 4
+    lines = found.data.get().reshape(-1, found.step)
+    assert not found.step % 4
     along = by_columns == (name == "w")
     parts = np.split(lines, 3, axis=int(along))
     rows, columns = matrix.T.shape if by_columns else matrix.shape
@@ -143,10 +149,10 @@ def test_the_error_is_that_of_float32(K, spread, blas, device):
     for beta in (0.0, 1.0):
         exact = x.astype(float) @ w + beta * before
         plain = device.asarray(before)
-        blas.gemm(device.asarray(x), device.asarray(w), plain, beta, "float32")
+        multiply(blas, "float32", device.asarray(x), device.asarray(w), plain, beta)
         layouts = [Layout.of(rng) for _ in range(3)]
         views = [layout.put(device, each) for layout, each in zip(layouts, (x, w, before), strict=True)]
-        blas.gemm(*views, beta, "tf32x3")
+        multiply(blas, "tf32x3", *views, beta)
         # Tensor cores round sums towards zero, which the stand-in does not.
         most = 2 if is_simulated(device) else 20
         smallest = 2.0**-24 * error(exact, 0 * exact)  # of a product of one number in each sum
@@ -159,7 +165,7 @@ def test_a_result_of_before_counts_once(beta, blas, device, rng, factors, monkey
     monkeypatch.setattr(factors, "TERMS", 8)
     x, w, out = (rng.standard_normal(shape).astype(np.float32) for shape in ((6, 30), (30, 5), (6, 5)))
     given = device.asarray(out if beta else np.full_like(out, np.nan))
-    blas.gemm(device.asarray(x), device.asarray(w), given, beta, "tf32x3")
+    multiply(blas, "tf32x3", device.asarray(x), device.asarray(w), given, beta)
     np.testing.assert_allclose(given.get(), x @ w + beta * out, rtol=1e-5, atol=1e-5)
 
 
@@ -170,9 +176,8 @@ def test_what_is_not_finite_is_as_in_float32(blas, device, rng):
     w = rng.choice(numbers, (2, 200)).astype(np.float32)
     results = []
     for matmul in ("float32", "tf32x3"):
-        blas.gemm(
-            device.asarray(x), device.asarray(w), out := device.empty((200, 200), np.float32), 0.0, matmul
-        )
+        out = device.empty((200, 200), np.float32)
+        multiply(blas, matmul, device.asarray(x), device.asarray(w), out)
         results.append(out.get())
     finite = np.isfinite(results[0])
     given = np.isfinite(x).all(axis=1)[:, None] & np.isfinite(w).all(axis=0)
@@ -210,7 +215,8 @@ def test_batches(shapes, way, blas, device, rng):
             return device.asarray(matrix)
         return device.asarray(np.ascontiguousarray(matrix.swapaxes(-1, -2))).swapaxes(-1, -2)
 
-    out = blas.batched(put(x), put(w), "tf32x3")
+    with products_in("tf32x3"):
+        out = blas.batched(put(x), put(w))
     np.testing.assert_allclose(out.get(), x.astype(float) @ w, rtol=1e-5, atol=2e-5)
 
 
@@ -218,7 +224,7 @@ def test_batches(shapes, way, blas, device, rng):
 def test_empty_matrices(blas, device):
     for M, K, N in ((0, 3, 4), (3, 0, 4), (3, 4, 0)):
         x, w = device.ones((M, K), np.float32), device.ones((K, N), np.float32)
-        blas.gemm(x, w, out := device.full((M, N), 2.0, np.float32), 1.0, "tf32x3")
+        multiply(blas, "tf32x3", x, w, out := device.full((M, N), 2.0, np.float32), 1.0)
         assert (out.get() == 2).all()
 
 
@@ -227,7 +233,7 @@ def test_the_same_bits_twice(blas, device, rng):
     x, w = (device.asarray(factor(rng, shape, False)) for shape in ((70, 900), (900, 40)))
     results = []
     for _ in range(2):
-        blas.gemm(x, w, out := device.empty((70, 40), np.float32), 0.0, "tf32x3")
+        multiply(blas, "tf32x3", x, w, out := device.empty((70, 40), np.float32))
         results.append(out.get())
     np.testing.assert_array_equal(*results)
 
@@ -352,7 +358,7 @@ def test_the_error_of_large_products_on_a_gpu(M, K, N):
     blas.gemm(x.astype(float), w.T.astype(float), exact := cupy.empty((M, N)))
     errors = {}
     for matmul in ("float32", "tf32", "tf32x3"):
-        blas.gemm(x, w.T, out := cupy.empty((M, N), np.float32), 0.0, matmul)
+        multiply(blas, matmul, x, w.T, out := cupy.empty((M, N), np.float32))
         errors[matmul] = error(out.get(), exact.get())
     assert errors["tf32x3"] <= 20 * errors["float32"]
     assert errors["tf32x3"] <= errors["tf32"] / 30

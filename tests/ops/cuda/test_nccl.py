@@ -14,7 +14,7 @@ def nccl(simulated):
 
 def test_a_place_is_a_gpu_of_a_machine(nccl, simulated, monkeypatch):
     monkeypatch.setattr(simulated.cuda, "nccl", SimpleNamespace(available=True))
-    assert nccl.place() == (socket.gethostname(), "0000:00:00.0")
+    assert nccl.machine_and_gpu() == (socket.gethostname(), "0000:00:00.0")
 
 
 @pytest.mark.parametrize("module", [SimpleNamespace(available=False), SimpleNamespace(), None])
@@ -24,4 +24,4 @@ def test_there_is_no_place_without_nccl(module, nccl, simulated, monkeypatch):
         monkeypatch.delattr(simulated.cuda, "nccl")
     else:
         monkeypatch.setattr(simulated.cuda, "nccl", module)
-    assert nccl.place() is None
+    assert nccl.machine_and_gpu() is None

@@ -7,7 +7,7 @@ pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
 from rnnlab.ops.numba import arrays, kernel
-from rnnlab.ops.numba.arrays import clear, put, take, zeros
+from rnnlab.ops.numba.arrays import as_indices, clear, put, take, zeros
 
 from .compare import every_dtype
 
@@ -101,3 +101,14 @@ def test_arrays_that_overlap():
     for function in (take, put):
         with pytest.raises(ValueError, match=f"{function.__name__}: out, which is written, overlaps x"):
             function(x[:30], np.arange(30), x[20:])
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, ">i4"])
+def test_indices_of_any_integers(dtype):
+    numbers = np.arange(6).astype(dtype)[::2]
+    found = as_indices(numbers)
+    assert found.dtype == np.int64
+    assert found.flags.c_contiguous
+    np.testing.assert_array_equal(found, [0, 2, 4])
+    with pytest.raises(TypeError, match="expected integers, got bool"):
+        as_indices(numbers > 0)

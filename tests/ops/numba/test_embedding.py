@@ -7,7 +7,6 @@ pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
 from rnnlab.ops import numba as numba_ops
-from rnnlab.ops.numba.embedding import as_indices
 
 from .compare import assert_same, every_dtype, strided
 
@@ -26,14 +25,3 @@ def test_a_token_out_of_range(token):
         IndexError, match="embedding_gradient: tokens has indices .*, expected indices from 0 to 10"
     ):
         numba_ops.embedding_gradient(np.zeros((1, 3)), np.array([token]), np.zeros((11, 3)))
-
-
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, ">i4"])
-def test_indices_of_any_integers(dtype):
-    numbers = np.arange(6).astype(dtype)[::2]
-    found = as_indices(numbers)
-    assert found.dtype == np.int64
-    assert found.flags.c_contiguous
-    np.testing.assert_array_equal(found, [0, 2, 4])
-    with pytest.raises(TypeError, match="expected integers, got bool"):
-        as_indices(numbers > 0)

@@ -28,7 +28,7 @@ def lengths_to_alive(lengths):
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=20), st.integers(1, 5))
 def test_edges_divide_all_sequences(lengths, parts):
     counts = np.array(lengths_to_alive(lengths))
-    found = steps.edges(counts, parts)
+    found = steps.edges_of_parts(counts, parts)
     assert found.dtype == np.int64
     assert found.shape == (parts + 1,)
     assert found[0] == 0
@@ -38,25 +38,25 @@ def test_edges_divide_all_sequences(lengths, parts):
 
 def test_parts_have_about_the_same_number_of_steps():
     counts = np.array(lengths_to_alive([100] * 4 + [10] * 40))
-    assert steps.edges(counts, 2).tolist() == [0, 4, 44]
-    assert steps.edges(np.array([10, 10]), 2).tolist() == [0, 5, 10]
+    assert steps.edges_of_parts(counts, 2).tolist() == [0, 4, 44]
+    assert steps.edges_of_parts(np.array([10, 10]), 2).tolist() == [0, 5, 10]
 
 
 def test_large_weights_are_divided(monkeypatch):
     monkeypatch.setattr(kernel, "_threads", 2)
     many = Steps(50, [50] * 20)
     small, large = (products.prepacked(np.zeros((units, units), np.float32)) for units in (256, 1024))
-    assert steps.shared([small], many) == (2, True)
-    assert steps.shared([small] * 4, many) == (2, True)
-    assert steps.shared([small] * 5, many) == (2, False)
-    assert steps.shared([large], many) == (2, False)
+    assert steps.choose_parts([small], many) == (2, True)
+    assert steps.choose_parts([small] * 4, many) == (2, True)
+    assert steps.choose_parts([small] * 5, many) == (2, False)
+    assert steps.choose_parts([large], many) == (2, False)
     monkeypatch.setattr(kernel, "_threads", 1)
-    assert steps.shared([large], many) == (1, True)
+    assert steps.choose_parts([large], many) == (1, True)
 
 
 def test_little_work_is_for_one_thread(monkeypatch):
     monkeypatch.setattr(kernel, "_threads", 2)
-    assert steps.shared([products.prepacked(np.zeros((32, 32)))], Steps(4, [4] * 5)) == (1, True)
+    assert steps.choose_parts([products.prepacked(np.zeros((32, 32)))], Steps(4, [4] * 5)) == (1, True)
 
 
 def run_and_compare(chunk, view=np.copy):

@@ -1,4 +1,4 @@
-"""Kernels that run all steps of a chunk of a vanilla RNN, a GRU and a simplified GRU.
+"""Kernels that run all steps of a chunk of a cell whose state is one array: RNN, GRU and simplified GRU.
 
 Each thread has some of the sequences: those from ``edges[k]`` to ``edges[k + 1]``. ``table`` is that of
 :class:`~rnnlab.ops.steps.Steps`, and ``panels`` are prepacked weights. The other arguments are those of

@@ -83,7 +83,7 @@ def test_at_once_in_bfloat16(alive, units, regularised, cell, threads, rng):
 def test_steps_in_bfloat16_without_amx():
     run_without(
         "import numpy as np\n"
-        "from tests.ops.numba import test_rnn_steps as tests\n"
+        "from tests.ops.numba import test_one_state_steps as tests\n"
         "assert not tests.bfloat16.AMX\n"
         "rng = np.random.default_rng(0)\n"
         "for context in (tests.nullcontext, tests.always_parallel):\n"
