@@ -76,7 +76,7 @@ class Columns(Callback):
 
 
 def test_numbers_of_numpy_are_curves(model, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("rnnlab.training.callbacks.tensorboard.find_spec", lambda name: True)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "tensorboardX", SimpleNamespace(SummaryWriter=Writer))
     callbacks = [Columns(), TensorBoard(tmp_path)]
     Solver(model, data, callbacks=callbacks, num_epochs=1, **OPTIONS).train()
