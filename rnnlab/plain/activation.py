@@ -11,8 +11,8 @@ import numpy as np
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x)); the logarithm of the denominator does not overflow."""
-    return np.exp(-np.logaddexp(0, -x))
+    """1 / (1 + exp(-x)); where x < 0, both are multiplied by exp(x), so that no exponential overflows."""
+    return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
 
 
 def relu_forward(x):

@@ -191,6 +191,6 @@ def test_the_digits():
 
 
 def test_the_digits_need_their_extra(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "sklearn.datasets", None)
+    monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'pip install "rnnlab\[sklearn\]"'):
         open_digits()

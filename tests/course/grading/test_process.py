@@ -213,16 +213,16 @@ def forge():
             random._os.write(number, {frame.getvalue()!r})
         except OSError:
             pass
-    time.sleep(20)
+    time.sleep(60)
 
 forged = forge()
 """
     cells = {"forging": forging, "large": f"def fine(x):\n    return x\n# {'x' * 300_000}"}
-    with StudentProcess(cells, Limits(seconds=0.5)) as process:
+    with StudentProcess(cells, Limits(seconds=3)) as process:
         started = time.monotonic()
         process.start()
-        assert time.monotonic() - started < 15
-        assert process.problems["large"].startswith("large has no result after 0.5 s")
+        assert time.monotonic() - started < 30
+        assert process.problems["large"].startswith("large has no result after 3 s")
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,11 @@ def test_masks(drawn):
 
 def test_units_are_drawn_as_by_the_primitives(rng):
     chunk = Chunk("rnn", (3, 3, 2), 40, float, rng, regularisation={"zoneout_h": 0.5})
-    h, saved = (chunk.run(numba_ops, at_once=True)[name] for name in ("h", "saved"))
-    drawn = np.empty(saved.shape)
+    h, activations = (chunk.run(numba_ops, at_once=True)[name] for name in ("h", "gates"))
+    drawn = np.empty(activations.shape)
     numba_ops.dropout_mask(0.5, SEEDS[0], 0, drawn)
     for rows, before, after in chunk.steps:
-        expected = np.where(drawn[rows] == 0, h[before], saved[rows])
+        expected = np.where(drawn[rows] == 0, h[before], activations[rows])
         np.testing.assert_array_equal(h[after], expected)
 
 
