@@ -61,7 +61,7 @@ def test_a_function_to_fill_in_says_so(name):
     with pytest.raises(NotImplementedError, match=f"^{name}: "):
         function(*[None] * len(arguments))
     if name.endswith("_forward"):  # it says what the cache holds
-        assert re.search(r"    cache : (tuple|list)\n        \w+", function.__doc__)
+        assert re.search(r"^cache : (tuple|list)\n    \w+", inspect.getdoc(function), re.MULTILINE)
 
 
 def test_the_model_to_fill_in_says_so():

@@ -143,6 +143,7 @@ def test_a_wheel_lies_beside_the_notebook(notebooks, tmp_path):
 # ---------------------------------------------------------------- nbgrader
 
 
+@pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow:DeprecationWarning")  # from Python 3.12 on
 def test_nbgrader_knows_the_assignment(course):
     from nbgrader.apps import NbGraderAPI
     from nbgrader.coursedir import CourseDirectory
