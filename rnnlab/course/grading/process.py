@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, NoReturn, Self
+from typing import IO, Any, NamedTuple, NoReturn, Self
 
 from rnnlab.course.grading import sandbox
 from rnnlab.course.grading.sandbox import wire
@@ -60,6 +60,13 @@ class Limits:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
                 raise InputError(f"Limits: {name} is {value!r}, expected a number of at least {least}")
+
+
+class _Deadline(NamedTuple):
+    """The time at which an answer must be complete, and the seconds that it had."""
+
+    time: float
+    seconds: float
 
 
 class Stopped(Exception):
@@ -224,14 +231,15 @@ class StudentProcess:
         self.filtered = bool(answer["filtered"])
 
     def _ask(self, request: Mapping[str, Any], seconds: float | None = None) -> Mapping[str, Any]:
-        deadline = time.monotonic() + (seconds or self.limits.seconds)
+        seconds = seconds or self.limits.seconds
+        deadline = _Deadline(time.monotonic() + seconds, seconds)
         self._write(request, deadline)
         answer = self._answer(deadline)
         if not isinstance(answer, Mapping):
             self._stop_because("has written into the channel of the results")
         return answer
 
-    def _write(self, request: Mapping[str, Any], deadline: float) -> None:
+    def _write(self, request: Mapping[str, Any], deadline: _Deadline) -> None:
         """Write a request."""
         assert self._requests is not None
         frame = io.BytesIO()
@@ -240,14 +248,13 @@ class StudentProcess:
         with selectors.DefaultSelector() as selector:
             selector.register(self._requests, selectors.EVENT_WRITE)
             while rest:
-                if not selector.select(max(deadline - time.monotonic(), 0)):
-                    self._stop_because(_no_result(self.limits.seconds))
+                self._wait(selector, deadline)
                 try:
                     rest = rest[os.write(self._requests, rest) :]
                 except BrokenPipeError:
                     self._stop_because(self._ended())
 
-    def _answer(self, deadline: float) -> Any:
+    def _answer(self, deadline: _Deadline) -> Any:
         start = self._read(wire.START, deadline)
         try:
             rest = self._read(wire.frame_length(start, _MOST_REPLY), deadline)
@@ -255,20 +262,24 @@ class StudentProcess:
         except wire.BadFrame as error:
             self._stop_because(f"returns too much, or has written into the channel of the results ({error})")
 
-    def _read(self, count: int, deadline: float) -> bytes:
+    def _read(self, count: int, deadline: _Deadline) -> bytes:
         """Read ``count`` bytes of a reply."""
         assert self._replies is not None
         pieces: list[bytes] = []
         with selectors.DefaultSelector() as selector:
             selector.register(self._replies, selectors.EVENT_READ)
             while count:
-                if not selector.select(max(deadline - time.monotonic(), 0)):
-                    self._stop_because(_no_result(self.limits.seconds))
+                self._wait(selector, deadline)
                 pieces.append(os.read(self._replies, min(count, 1 << 20)))
                 if not pieces[-1]:
                     self._stop_because(self._ended())
                 count -= len(pieces[-1])
         return b"".join(pieces)
+
+    def _wait(self, selector: selectors.BaseSelector, deadline: _Deadline) -> None:
+        """Wait until the pipe is ready; stop the process at the deadline."""
+        if not selector.select(max(deadline.time - time.monotonic(), 0)):
+            self._stop_because(_no_result(deadline.seconds))
 
     def _ended(self) -> str:
         """The reason why the process has ended by itself."""

@@ -200,6 +200,22 @@ def test_stopped_and_started_again(name: str, reason: str) -> None:
         np.testing.assert_array_equal(call(process, "fine"), np.ones(2))
 
 
+def test_a_time_limit_of_its_own_is_named() -> None:
+    """The start has one that is not that of a call."""
+    request = {
+        "function": "wait",
+        "arguments": (),
+        "options": {},
+        "keep_cache": False,
+        "asked": (),
+        "counted": (),
+    }
+    with StudentProcess({"cell": "def wait():\n    while True: pass"}, Limits(seconds=30)) as process:
+        process.start()
+        with pytest.raises(Stopped, match="has no result after 0.5 s: there may be a loop without end"):
+            process._ask(request, seconds=0.5)
+
+
 def test_a_process_that_does_not_read_is_stopped() -> None:
     """The request is larger than the buffer of a pipe."""
     frame = io.BytesIO()
