@@ -82,7 +82,7 @@ def ends(x):
     random._os._exit(3)
 
 def lies(x):
-    for number in range(3, 200):
+    for number in range(3, 1024):
         try:
             random._os.write(number, b"x" * 100)
         except OSError:
@@ -224,7 +224,7 @@ def test_a_process_that_does_not_read_is_stopped() -> None:
 import random, time
 
 def forge():
-    for number in range(3, 20):
+    for number in range(3, 1024):
         try:
             random._os.write(number, {frame.getvalue()!r})
         except OSError:
