@@ -31,6 +31,7 @@ from rnnlab.course.student_parts import (
 )
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.models import CaptioningRNN
+from rnnlab.models.parts.decoders import FirstInputDecoder, num_decoder_layers
 
 __all__ = ["Used", "use"]
 
@@ -202,9 +203,11 @@ def _parts(model: CaptioningRNN, functions: Functions) -> list[tuple[Any, str, A
         parts.append((model, "embedding", StudentEmbedding(model.embedding, functions)))
     if of_cell := [name for name in functions if any(name in cell for cell in CELLS.values())]:
         _check_cell(model, of_cell)
-        cell, layer = model.cell_type, model.decoder.layer
+        cell, decoder = model.cell_type, model.decoder
+        if isinstance(decoder, FirstInputDecoder):
+            decoder = decoder.decoder
         kind = StudentLayer if f"{cell}_forward" in functions else StudentSteps
-        parts.append((model.decoder, "layer", kind(layer, cell, functions)))
+        parts.append((decoder, "layer", kind(decoder.layer, cell, functions)))
     of_output = [name for name in functions if name.startswith("temporal_")]
     if of_output:
         _refuse(model, of_output[0], "output", "linear")
@@ -227,11 +230,8 @@ def _check_cell(model: CaptioningRNN, names: list[str]) -> None:
     first, options = names[0], model.config()
     _refuse(model, first, "attention", None)
     _refuse(model, first, "target_attention", False)
-    if options["image_input"] == "second_layer":
-        raise InputError(
-            "use: the model's image_input is 'second_layer', which has two recurrent layers, "
-            f"expected one with {first}"
-        )
+    if (layers := num_decoder_layers(options)) > 1:
+        raise InputError(f"use: the model has {layers} recurrent layers, expected 1 with {first}")
     for name, rate in options["regularisation"].items():
         if isinstance(rate, float) and rate:
             raise InputError(

@@ -68,14 +68,19 @@ class CaptioningRNN(EncoderDecoder):
     wordvec_dim : int
         W, size of a word vector (and of the image vector, where the image is an input).
     hidden_dim : int
-        H, units of the recurrent layer (of both layers with ``image_input="second_layer"``).
+        H, units of each recurrent layer.
     cell_type : "rnn", "lstm", "gru", "simplified_gru" or another name
         The recurrent cell: a built-in one, a registered one, or "package.module:Object".
     dtype : dtype
         The dtype of all parameters and arithmetic: float32 for training, float64 for gradient checks.
     image_input : str, keyword only, as are all below
         How the image enters: as the "initial_state"; as the "first_input", before the first word (NIC); at
-        "every_step", concatenated with the word (LRCN); or into the "second_layer" of two (LRCN, factored).
+        "every_step", concatenated with the word (LRCN); or at every step into the "second_layer" instead of
+        the first (LRCN, factored).
+    decoder_layers : int, optional
+        Number of stacked recurrent layers, 1 if left out, or 2 with ``image_input="second_layer"``. Each
+        further layer starts at zero and reads the hidden states of the layer below; the output reads those
+        of the last one. Attention belongs to the first layer.
     state_activation : "none" or "tanh"
         Activation of the features' projection to the initial state, with ``image_input="initial_state"``.
     project_cell : bool
@@ -85,6 +90,9 @@ class CaptioningRNN(EncoderDecoder):
         Probability of dropping an element of the features.
     word_dropout : float in [0, 1)
         Probability of dropping an element of a word vector.
+    layer_dropout : float in [0, 1)
+        Probability of dropping an element of the hidden states that layers 2 and higher read. Must be 0 with
+        a single layer.
     output_dropout : float in [0, 1)
         Probability of dropping an element of the vectors that are scored: the hidden states, or with
         ``output="deep"`` the units of the deep layer.
@@ -174,10 +182,12 @@ class CaptioningRNN(EncoderDecoder):
         dtype: FloatType = np.float32,
         *,
         image_input: ImageInput = "initial_state",
+        decoder_layers: Count | None = None,
         state_activation: StateActivation = "none",
         project_cell: bool = False,
         feature_dropout: Probability = 0.0,
         word_dropout: Probability = 0.0,
+        layer_dropout: Probability = 0.0,
         output_dropout: Probability = 0.0,
         attention: AttentionScore | None = None,
         global_dim: Count | None = None,
@@ -229,7 +239,7 @@ class CaptioningRNN(EncoderDecoder):
 
     def __repr__(self) -> str:
         names = ["cell_type", "image_input", "input_dim", "wordvec_dim", "hidden_dim"]
-        names += [name for name in ("attention", "target_attention") if self._options[name]]
+        names += [n for n in ("decoder_layers", "attention", "target_attention") if self._options[n]]
         names += ["reviewer"] if self.reviewer.blocks else []
         options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
         sizes = f"{len(self.word_to_idx):,} words, {self.params.flat.size:,} {self.dtype} parameters"

@@ -75,6 +75,10 @@ class Seq2Seq(EncoderDecoder):
         Number of encoder layers.
     bidirectional : bool
         Whether the encoder reads in both directions.
+    decoder_layers : int, optional
+        Number of stacked recurrent layers of the decoder, 1 if left out. The first one starts from the
+        encoder's final states. Each further layer starts at zero and reads the hidden states of the layer
+        below; the output reads those of the last one. Attention belongs to the first layer.
     attention : "additive", "dot", "bilinear" or None
         Score of the attention to the source. With None there is no attention: the source reaches the decoder
         through its initial state only.
@@ -92,8 +96,8 @@ class Seq2Seq(EncoderDecoder):
     word_dropout : float in [0, 1)
         Probability of dropping an element of a word vector, of the source and of the target.
     layer_dropout : float in [0, 1)
-        Probability of dropping an element of the input of encoder layers 2 and higher. Must be 0 with a
-        single layer.
+        Probability of dropping an element of the hidden states that layers 2 and higher read, of encoder
+        and decoder. Must be 0 if both have a single layer.
     output_dropout : float in [0, 1)
         Probability of dropping an element of the vectors that are scored.
     reconstruction : float >= 0
@@ -165,6 +169,7 @@ class Seq2Seq(EncoderDecoder):
         encoder_dim: Count | None = None,
         num_layers: Count = 1,
         bidirectional: bool = True,
+        decoder_layers: Count | None = None,
         attention: AttentionScore | None = "additive",
         attention_dim: Count | None = None,
         target_attention: bool = False,
@@ -219,7 +224,8 @@ class Seq2Seq(EncoderDecoder):
         set_forget_bias("Seq2Seq", self.params, recurrence.cell, forget_bias)
 
     def __repr__(self) -> str:
-        names = ("cell_type", "wordvec_dim", "hidden_dim", "attention", "target_attention")
+        names = ["cell_type", "wordvec_dim", "hidden_dim", "attention", "target_attention"]
+        names += ["decoder_layers"] if self._options["decoder_layers"] else []
         options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
         words = f"{len(self.source_word_to_idx):,} to {len(self.word_to_idx):,} words"
         return f"Seq2Seq({options}; {words}, {self.params.flat.size:,} {self.dtype} parameters)"

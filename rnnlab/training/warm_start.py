@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rnnlab.models.parts.decoders import num_decoder_layers
 from rnnlab.ops import ops_for
 from rnnlab.reading import PathLike
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
@@ -114,6 +115,11 @@ def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, A
         values = found.get(name), wanted.get(name)
         if None not in values and values[0] != values[1]:
             raise CheckpointError(path, f"model: {name}", repr(values[0]), f"{values[1]!r}, as the model has")
+    if "decoder_layers" in found and "decoder_layers" in wanted:
+        layers = [num_decoder_layers(each) for each in (found, wanted)]
+        if layers[0] != layers[1]:
+            expected = f"{layers[1]}, as the model has"
+            raise CheckpointError(path, "model: decoder_layers", layers[0], expected)
     if "reviewer" in found and "reviewer" in wanted:
         blocks = [dict(each["reviewer"] or {}).get("blocks") for each in (found, wanted)]
         if (blocks[0] is None) != (blocks[1] is None):

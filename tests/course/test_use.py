@@ -519,7 +519,8 @@ def test_what_cannot_be_called():
             "attention is 'additive', expected None with lstm_forward",
         ),
         ({"target_attention": True}, steps("lstm"), "target_attention is True, expected False"),
-        ({"image_input": "second_layer"}, sequences("lstm"), "image_input is 'second_layer', which has two"),
+        ({"image_input": "second_layer"}, sequences("lstm"), "the model has 2 recurrent layers, expected 1"),
+        ({"decoder_layers": 3}, steps("lstm"), "the model has 3 recurrent layers, expected 1 with lstm_step"),
         (
             {"regularisation": {"zoneout_c": 0.2}},
             steps("lstm"),

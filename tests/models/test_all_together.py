@@ -73,6 +73,7 @@ def test_translations(cell, dropped, attention, rng):
         cell,
         np.float64,
         num_layers=2,
+        decoder_layers=2,
         attention=attention,
         target_attention=attention is not None,
         word_dropout=0.2,

@@ -226,9 +226,11 @@ def test_a_config_holds_every_argument_that_was_given():
         "hidden_dim": H,
         "cell_type": "lstm",
         "image_input": "initial_state",
+        "decoder_layers": 2,
         "state_activation": "tanh",
         "project_cell": True,
         **DROPOUT,
+        "layer_dropout": 0.2,
         "attention": "bilinear",
         "global_dim": 7,
         "attention_dim": 5,
@@ -289,6 +291,16 @@ def test_defaults():
                 "layer2_Wx": (H + W, H),
                 "layer2_Wh": (H, H),
             },
+        ),
+        ({"decoder_layers": 2}, {"W_proj": (D, H), "layer1_Wx": (W, H), "layer2_Wx": (H, H)}),
+        ({"decoder_layers": 3, "image_input": "every_step"}, {"layer1_Wx": (2 * W, H), "layer3_Wx": (H, H)}),
+        (
+            {"decoder_layers": 3, "image_input": "second_layer"},
+            {"layer2_Wx": (H + W, H), "layer3_Wx": (H, H), "layer3_b": (H,)},
+        ),
+        (
+            {"decoder_layers": 2, "attention": "bilinear"},
+            {"layer1_source_W": (H, D), "layer1_Wz": (D, H), "layer2_Wh": (H, H)},
         ),
     ],
 )

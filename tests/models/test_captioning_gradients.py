@@ -13,6 +13,7 @@ NUMBER_BY_NUMBER = [
     {"cell_type": "rnn", "image_input": "first_input"},
     {"cell_type": "lstm", "image_input": "second_layer"} | ARNET,
     {"cell_type": "gru", "image_input": "every_step", "output": "deep"},
+    {"cell_type": "lstm", "attention": "additive", "decoder_layers": 3, "layer_dropout": 0.3} | ARNET,
     {"cell_type": "lstm", "project_cell": True, "state_activation": "tanh"},
     {"cell_type": "simplified_gru", "target_attention": True, "output": "deep"},
     {"cell_type": "lstm", "attention": "bilinear", "selector": True, "output": "deep"} | ARNET,

@@ -77,10 +77,9 @@ def assert_captioner(model, features, captions, rng, monkeypatch, *, seed=None, 
     assert not inputs.hidden[padding].any()
 
     words, hidden = np.zeros((N, T, W)), np.zeros((N, T, H))
-    recurrent = next(name for name in ("layer2_Wh", "Wh") if name in model.params)
     early = model.config()["image_input"] == "first_input"
     shift_words(monkeypatch, (model.params["W_embed"], words))
-    shift_states(monkeypatch, model.params[recurrent], hidden, lengths, early)
+    shift_states(monkeypatch, last_recurrent(model.params), hidden, lengths, early)
     checked = {"words": (words, inputs.words)} | steps_of(hidden, inputs.hidden)
     if isinstance(features, tuple):
         checked |= {"regions": (features[0], inputs.features[0]), "image": (features[1], inputs.features[1])}
@@ -88,6 +87,11 @@ def assert_captioner(model, features, captions, rng, monkeypatch, *, seed=None, 
         checked["features"] = (features, inputs.features)
     assert_right(lambda: run()[0], checked, rng)
     return inputs
+
+
+def last_recurrent(params):
+    """The recurrent weight of the decoder's last layer."""
+    return params[next(name for name in ("layer3_Wh", "layer2_Wh", "Wh") if name in params)]
 
 
 def lengths_of(captions):
@@ -195,7 +199,7 @@ def test_translations(options, rng, monkeypatch):
     shifts = [np.zeros(gradient.shape) for gradient in inputs]
     params = model.params
     shift_words(monkeypatch, (params["W_source"], shifts[0]), (params["W_embed"], shifts[1]))
-    shift_states(monkeypatch, params["Wh"], shifts[2], lengths_of(target))
+    shift_states(monkeypatch, last_recurrent(params), shifts[2], lengths_of(target))
     checked = {"source": (shifts[0], inputs.source), "target": (shifts[1], inputs.target)}
     assert_right(lambda: run()[0], checked | steps_of(shifts[2], inputs.hidden), rng)
     past_the_end = np.cumsum(source[:, ::-1] != NULL, axis=1)[:, ::-1] == 0

@@ -27,6 +27,10 @@ COMBINATIONS += [
     for target in (False, True)
     for output in ("deep", "linear")
 ]
+COMBINATIONS += [
+    {"cell_type": cell, "decoder_layers": layers, "attention": attention}
+    for cell, layers, attention in zip(CELLS, (2, 3, 2, 2), (None, "additive", None, "bilinear"), strict=True)
+]
 COMBINATIONS += [{"encoder_dim": 2, "attention": "dot"}, {"encoder_dim": 3, "attention_dim": 5}]
 COMBINATIONS += [
     {"regularisation": {"zoneout_h": 0.2, "recurrent_dropout": 0.3, "weight_dropout": 0.2}},
@@ -52,7 +56,8 @@ every_combination = pytest.mark.parametrize("options", COMBINATIONS, ids=name_of
 
 def with_dropout(options):
     """The options with all dropout that they allow."""
-    return options | DROPOUT | ({"layer_dropout": 0.3} if options.get("num_layers", 1) > 1 else {})
+    stacked = options.get("num_layers", 1) > 1 or "decoder_layers" in options
+    return options | DROPOUT | ({"layer_dropout": 0.3} if stacked else {})
 
 
 def build(**options):
@@ -74,6 +79,7 @@ NUMBER_BY_NUMBER = [
     {"cell_type": "simplified_gru", "bidirectional": False, "num_layers": 2, "attention": None},
     {"cell_type": "lstm", "bidirectional": False, "attention": "bilinear", "target_attention": True},
     {"cell_type": "gru", "num_layers": 2, "label_smoothing": 0.2},
+    {"cell_type": "lstm", "num_layers": 2, "decoder_layers": 2, "target_attention": True},
     {"encoder_dim": 2, "attention": "dot", "output": "linear"},
     {"encoder_dim": 3, "attention_dim": 5, "bidirectional": False},
     {"regularisation": {"zoneout_h": 0.2, "recurrent_dropout": 0.3, "weight_dropout": 0.2}},

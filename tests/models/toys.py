@@ -24,6 +24,10 @@ ARCHITECTURES: list[dict[str, Any]] = [
 ]
 ARCHITECTURES += [{"cell_type": cell, "state_activation": "tanh"} for cell in CELLS]
 ARCHITECTURES += [
+    {"cell_type": cell, "decoder_layers": layers, "image_input": image_input}
+    for (cell, image_input), layers in zip(zip(CELLS, IMAGE_INPUTS, strict=True), (2, 3, 2, 3), strict=True)
+]
+ARCHITECTURES += [
     {"cell_type": "lstm", "project_cell": True, "state_activation": activation}
     for activation in ("none", "tanh")
 ]
@@ -35,6 +39,10 @@ ATTENDING: list[dict[str, Any]] = [
     for output in ("linear", "deep")
 ]
 ATTENDING += [{"cell_type": cell, "target_attention": True, "output": "deep"} for cell in CELLS]
+ATTENDING += [
+    {"cell_type": cell, "decoder_layers": 2, "layer_dropout": 0.3, "attention": "additive", "output": output}
+    for cell, output in (("lstm", "linear"), ("gru", "deep"))
+]
 ATTENDING += [
     {"cell_type": "lstm", "attention": "bilinear", "selector": True, "output": "deep"},
     {"cell_type": "gru", "attention": "additive", "attention_dim": 3},
@@ -68,6 +76,13 @@ REGULARISED: list[dict[str, Any]] = [
         "regularisation": {"recurrent_dropout": 0.3, "recurrent_dropout_on": "candidate"},
     },
     {"cell_type": "rnn", "image_input": "first_input", "regularisation": {"weight_dropout": 0.3}},
+    {
+        "cell_type": "lstm",
+        "decoder_layers": 3,
+        "layer_dropout": 0.3,
+        "target_attention": True,
+        "regularisation": {"zoneout_h": 0.2, "recurrent_dropout": 0.3, "weight_dropout": 0.2},
+    },
     {
         "cell_type": "lstm",
         "attention": "additive",

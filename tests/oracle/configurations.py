@@ -72,6 +72,8 @@ def captioning(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         "attention": attention,
         "target_attention": target,
         "input_dim": draws.size(),
+        "decoder_layers": draws.optional(lambda: 1 + draws.size(2), 0.3),
+        "layer_dropout": draws.rate(),
         "feature_dropout": draws.rate(),
         "loss_average": draws.one_of("batch", "token"),
     }
@@ -103,6 +105,7 @@ def translation(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         "target_attention": draws.chance(0.4),
         "bidirectional": bidirectional,
         "num_layers": draws.size(3),
+        "decoder_layers": draws.optional(lambda: draws.size(3), 0.4),
         "encoder_dim": draws.optional(draws.size, 0.6),
         "layer_dropout": draws.rate(),
         "encoder_reconstruction": draws.rate(),
@@ -199,7 +202,9 @@ def with_effect(options: dict[str, Any]) -> dict[str, Any]:
     left_out = {
         "attention_dim": score != "additive" and not options.get("reviewer"),
         "detach_target": not any(arnets),
-        "layer_dropout": options.get("num_layers") == 1,
+        "layer_dropout": options.get("num_layers", 1) == 1
+        and (options.get("decoder_layers") or 1) == 1
+        and options.get("image_input") != "second_layer",
     }
     kept = {name: value for name, value in options.items() if not left_out.get(name)}
     if options["regularisation"] and not options["regularisation"]["recurrent_dropout"]:

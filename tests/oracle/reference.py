@@ -225,17 +225,24 @@ def decode(
     o: Named, p: Named, words: Tensor, source: Source, lengths: np.ndarray, noise: Noise
 ) -> tuple[Decoded, Tensor | None]:
     """The decoder's steps, and the state before the first word if it depends on the source."""
-    image_input, T = o.get("image_input", "initial_state"), words.shape[1]
-    if image_input == "initial_state":
-        return recurrent(o, p, words, source, lengths, noise), source.first
+    image_input = o.get("image_input", "initial_state")
+    layers = o["decoder_layers"] or (2 if image_input == "second_layer" else 1)
+    reads_image = {"every_step": 1, "second_layer": 2}.get(image_input)
     if image_input == "first_input":
-        decoded = recurrent(o, p, torch.cat([source.image[:, None], words], 1), source, lengths + 1, noise)
+        words, lengths = torch.cat([source.image[:, None], words], 1), lengths + 1
+    decoded = Decoded(())
+    for layer in range(1, layers + 1):
+        x, start = words, source
+        if layer > 1:
+            x = noise.dropout(stacked(decoded.hidden, words, o["hidden_dim"]), o["layer_dropout"])
+            start = Source(zero_state(o, x, o["hidden_dim"]))
+        if layer == reads_image:
+            x = torch.cat([x, source.image[:, None].expand(-1, x.shape[1], -1)], 2)
+        own = recurrent(o, scope(p, f"layer{layer}_") if layers > 1 else p, x, start, lengths, noise)
+        decoded = own if layer == 1 else decoded._replace(hidden=own.hidden)
+    if image_input == "first_input":
         return Decoded(decoded.hidden[1:], decoded.contexts[1:]), decoded.hidden[0]
-    if image_input == "second_layer":
-        lower = recurrent(o, scope(p, "layer1_"), words, source, lengths, noise)
-        words, p = stacked(lower.hidden, words, o["hidden_dim"]), scope(p, "layer2_")
-    image = source.image[:, None].expand(-1, T, -1)
-    return recurrent(o, p, torch.cat([words, image], 2), source, lengths, noise), None
+    return decoded, source.first if layers == 1 and image_input == "initial_state" else None
 
 
 def sentence_loss(

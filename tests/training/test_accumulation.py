@@ -79,6 +79,7 @@ CAPTIONERS = [
 TRANSLATORS = [
     {"attention": None, "label_smoothing": 0.1},
     {"cell_type": "lstm", "num_layers": 2, "encoder_reconstruction": 0.2, **ARNET},
+    {"decoder_layers": 2, "target_attention": True, **ARNET},
     {"target_attention": True, "bidirectional": False, "encoder_reconstruction": 0.2, "output": "linear"},
 ]
 CLASSIFIERS = [

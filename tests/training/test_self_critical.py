@@ -177,6 +177,7 @@ ARCHITECTURES = [
     {},
     {"cell_type": "gru", "image_input": "first_input"},
     {"image_input": "second_layer"},
+    {"decoder_layers": 2, "attention": "additive", "layer_dropout": 0.3},
     {"attention": "additive", "output": "deep", "doubly_stochastic": 0.3},
     {"attention": "bilinear", "target_attention": True, "global_dim": 4, "reconstruction": 0.2},
     {"regularisation": {"zoneout_h": 0.3, "weight_dropout": 0.5}, "output_dropout": 0.5},

@@ -125,6 +125,12 @@ REVIEWER = {"attention": "additive", "reviewer": {"blocks": 1, "steps": 2}}
             {"image_input": "first_input"},
             "image_input: found 'initial_state', expected 'first_input', as",
         ),
+        ({}, {"decoder_layers": 2}, "decoder_layers: found 1, expected 2, as the model has"),
+        (
+            {"image_input": "second_layer"},
+            {"image_input": "second_layer", "decoder_layers": 3},
+            "decoder_layers: found 2, expected 3, as the model has",
+        ),
         ({}, {"output": "deep"}, "output: found 'linear', expected 'deep', as the model has"),
         ({"attention": "additive"}, REVIEWER, "reviewer: blocks: found None, expected 1, as the model has"),
         (REVIEWER, {"attention": "additive"}, "reviewer: blocks: found 1, expected None, as the model has"),

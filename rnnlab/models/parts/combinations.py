@@ -10,6 +10,7 @@ from typing import Any
 
 from rnnlab.errors import InputError
 from rnnlab.layers.recurrent.cell import cell_for, cell_name
+from rnnlab.models.parts.decoders import num_decoder_layers
 from rnnlab.models.parts.initialisation import INIT_SCALE, check_forget_bias
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.models.parts.token_encoder import memory_dim
@@ -52,11 +53,7 @@ def check_combinations(model: str, options: Mapping[str, Any]) -> None:
         raise InputError(
             f"{model}: detach_target is True, which needs an ARNet: set reconstruction or reconstructor_dim"
         )
-    if options.get("layer_dropout") and options["num_layers"] == 1:
-        raise InputError(
-            f"{model}: layer_dropout is {options['layer_dropout']}, which needs num_layers of at least 2: "
-            "it is dropout between layers"
-        )
+    _check_layers(model, options)
     if options["init_scale"] != INIT_SCALE and options["initialisation"] != "uniform":
         raise InputError(
             f"{model}: init_scale is {options['init_scale']}, which needs initialisation 'uniform', found "
@@ -65,6 +62,24 @@ def check_combinations(model: str, options: Mapping[str, Any]) -> None:
     if options.get("forget_bias"):
         cell = cell_for(model, options["cell_type"], "cell_type")
         check_forget_bias(model, cell, options["forget_bias"])
+
+
+def _check_layers(model: str, options: Mapping[str, Any]) -> None:
+    """Raise ValueError if there are too few layers for the image, or for dropout between layers."""
+    numbers = [name for name in ("num_layers", "decoder_layers") if name in options]
+    if options.get("image_input") == "second_layer" and options.get("decoder_layers") == 1:
+        raise InputError(
+            f"{model}: decoder_layers is 1, which has no layer 2 for the image: with image_input "
+            "'second_layer' expected at least 2, or leave it out"
+        )
+    layers = [options.get("num_layers", 1)]
+    if "decoder_layers" in options:
+        layers.append(num_decoder_layers(options))
+    if options.get("layer_dropout") and max(layers) == 1:
+        raise InputError(
+            f"{model}: layer_dropout is {options['layer_dropout']}, which needs {' or '.join(numbers)} of at "
+            "least 2: it is dropout between layers"
+        )
 
 
 def _check_reviewer(model: str, reviewer: ReviewerOptions, options: Mapping[str, Any]) -> None:

@@ -2,13 +2,14 @@
 
 An image enters as the initial state or in one of three ways:
 
-    every step    x_t = [word_t, v]                           LRCN, one layer
+    every step    x_t = [word_t, v]                           LRCN, unfactored (Donahue et al. 2015)
     first input   x_0 = v, then x_t = word_t                  NIC (Vinyals et al. 2015)
-    second layer  layer 1 sees words; layer 2 sees            LRCN, factored (Donahue et al. 2015)
+    second layer  layer 1 sees words; layer 2 sees            LRCN, factored
                   [layer 1's hidden state, v]
 
-A further decoder attends to a memory, to its own past states, or to both. Besides the forward and backward
-of a part, each decoder has ``start`` and ``advance`` for decoding, which run the same cells step by step:
+A further decoder attends to a memory, to its own past states, or to both. Recurrent layers may be stacked on
+each decoder. Besides the forward and backward of a part, each decoder has ``start`` and ``advance`` for
+decoding, which run the same cells step by step:
 
     decoder.forward(params, words, source, lengths, rng) -> decoded, cache
     decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
@@ -20,7 +21,7 @@ of a part, each decoder has ``start`` and ``advance`` for decoding, which run th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ import numpy as np
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
 from rnnlab.layers.copying import copy_of
+from rnnlab.layers.dropout import dropout_backward, dropout_forward
 from rnnlab.layers.embedding import WordEmbeddingCache
 from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.recurrent_layer import Recurrence, RecurrentLayer
@@ -67,7 +69,7 @@ class RecurrentDecoder:
         self, params: Params, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), image (N, P) or None, state of arrays (N, H) to hidden states (N, T, H)."""
-        inputs = _with_image(words, source.image)
+        inputs = _with_image(words, source.image if self.image_dim else None)
         hidden, cache = self.layer.forward(params, inputs, source.state, lengths, rng)
         return Decoded(hidden, first=_first(source)), cache
 
@@ -83,7 +85,8 @@ class RecurrentDecoder:
 
     def start(self, params: Params, source: Source) -> DecodingState:
         """The decoding state before the first word: recurrent state, image, and the layer's step."""
-        return source.state, source.image, self.layer.decoding_step(params, source.state[0])
+        image = source.image if self.image_dim else None
+        return source.state, image, self.layer.decoding_step(params, source.state[0])
 
     def advance(
         self, words: Array, state: DecodingState, looked_up: WordEmbeddingCache | None = None
@@ -94,102 +97,6 @@ class RecurrentDecoder:
             words, looked_up = _with_image(words, image), None
         recurrent = step(words, recurrent, looked_up)
         return Decoded(recurrent[0]), (recurrent, image, step)
-
-
-class FirstInputDecoder(RecurrentDecoder):
-    """One recurrent layer that reads the image vector (N, W) once, before the first word."""
-
-    def forward(
-        self, params: Params, words: Array, source: Source, lengths: Array | None, rng: Random = None
-    ) -> tuple[Decoded, Any]:
-        """As in :class:`RecurrentDecoder`. The hidden state after the image is ``first``."""
-        N, T, W = words.shape
-        inputs = ops_for(words).empty((N, T + 1, W), words.dtype)
-        inputs[:, 0], inputs[:, 1:] = source.image, words
-        decoded, cache = super().forward(
-            params, inputs, Source(source.state), None if lengths is None else np.asarray(lengths) + 1, rng
-        )
-        return Decoded(copy_of(decoded.hidden[:, 1:]), first=copy_of(decoded.hidden[:, 0])), cache
-
-    def backward(
-        self, ddecoded: Decoded, cache: Any, grads: Params, *, whole_dh: Array | None = None
-    ) -> tuple[Array, Source]:
-        """As in :class:`RecurrentDecoder`."""
-        N, T, H = ddecoded.hidden.shape
-        ops, dtype = ops_for(ddecoded.hidden), ddecoded.hidden.dtype
-        dall = ops.empty((N, T + 1, H), dtype)
-        dall[:, 0] = 0 if ddecoded.first is None else ddecoded.first
-        dall[:, 1:] = ddecoded.hidden
-        whole: Any = None if whole_dh is None else ops.empty((N, T + 1, H), dtype)
-        dinputs, dsource = super().backward(Decoded(dall), cache, grads, whole_dh=whole)
-        if whole_dh is not None:
-            whole_dh[...] = whole[:, 1:]
-        return copy_of(dinputs[:, 1:]), dsource._replace(image=copy_of(dinputs[:, 0]))
-
-    def start(self, params: Params, source: Source) -> tuple[State, Array | None, Any]:
-        """The decoding state after the image."""
-        step = self.layer.decoding_step(params, source.state[0])
-        return super().advance(source.image, (source.state, None, step))[1]
-
-
-class FactoredDecoder:
-    """Two recurrent layers: layer 1 reads words, layer 2 reads layer 1's hidden state and the image vector.
-
-    A state holds the arrays of the first layer, then those of the second.
-    """
-
-    context_dim = 0
-    attends_to_source = attends_to_past = False
-
-    def __init__(self, recurrence: Recurrence, word_dim: int, hidden_dim: int, *, image_dim: int) -> None:
-        self.first = RecurrentDecoder(recurrence, word_dim, hidden_dim)
-        self.second = RecurrentDecoder(recurrence, hidden_dim, hidden_dim, image_dim=image_dim)
-        self.num_states = self.first.num_states + self.second.num_states
-
-    def shapes(self) -> Shapes:
-        """Those of both layers, with the prefixes "layer1_" and "layer2_"."""
-        return scoped("layer1_", self.first.shapes()) | scoped("layer2_", self.second.shapes())
-
-    def forward(
-        self, params: Any, words: Array, source: Source, lengths: Array | None, rng: Random = None
-    ) -> tuple[Decoded, Any]:
-        """Words (N, T, W), image (N, P), state of arrays (N, H) to the second layer's states (N, T, H)."""
-        below, above = self._split(source.state)
-        decoded, first = self.first.forward(params.scope("layer1_"), words, Source(below), lengths, rng)
-        source_above = source._replace(state=above)
-        decoded, second = self.second.forward(
-            params.scope("layer2_"), decoded.hidden, source_above, lengths, rng
-        )
-        return decoded, (first, second)
-
-    def backward(
-        self, ddecoded: Decoded, cache: Any, grads: Any, *, whole_dh: Array | None = None
-    ) -> tuple[Array, Source]:
-        """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
-        first, second = cache
-        dhidden, dabove = self.second.backward(ddecoded, second, grads.scope("layer2_"), whole_dh=whole_dh)
-        dwords, dbelow = self.first.backward(Decoded(dhidden), first, grads.scope("layer1_"))
-        return dwords, Source(dbelow.state + dabove.state, dabove.image)
-
-    def start(self, params: Any, source: Source) -> DecodingState:
-        """The decoding states of both layers before the first word."""
-        below, above = self._split(source.state)
-        return (
-            self.first.start(params.scope("layer1_"), Source(below)),
-            self.second.start(params.scope("layer2_"), source._replace(state=above)),
-        )
-
-    def advance(
-        self, words: Array, state: DecodingState, looked_up: WordEmbeddingCache | None = None
-    ) -> tuple[Decoded, DecodingState]:
-        """Words (N, W) to the second layer's hidden states (N, H) and the decoding state after them."""
-        below, above = state
-        decoded, below = self.first.advance(words, below, looked_up)
-        decoded, above = self.second.advance(decoded.hidden, above)
-        return decoded, (below, above)
-
-    def _split(self, state: State) -> tuple[State, State]:
-        return state[: self.first.num_states], state[self.first.num_states :]
 
 
 class AttentiveDecoder:
@@ -317,10 +224,153 @@ class _Alignment:
         self.of_thoughts = of_thoughts
 
 
+class StackedDecoder:
+    """A decoder and recurrent layers above it, whose initial states are zero.
+
+        h_1 = decoder(words, source)
+        h_k = layer_k(dropout(h_{k-1}))                 in the factored model layer 2 reads [dropout(h_1), v]
+
+    Contexts and attention weights are those of the first layer. A decoding state holds that of the first
+    layer and a tuple of those above.
+
+    Parameters
+    ----------
+    first : RecurrentDecoder or AttentiveDecoder
+    above : sequence of RecurrentDecoder
+    dropout : float in [0, 1)
+        Probability of dropping an element of the hidden states that a layer above reads.
+    """
+
+    def __init__(self, first: Any, above: Sequence[RecurrentDecoder], *, dropout: float = 0.0) -> None:
+        self.first, self._dropout = first, dropout
+        self._above = [(f"layer{k}_", layer) for k, layer in enumerate(above, 2)]
+        self.num_states, self.context_dim = first.num_states, first.context_dim
+        self.attends_to_source, self.attends_to_past = first.attends_to_source, first.attends_to_past
+
+    def shapes(self) -> Shapes:
+        """Those of all layers, with the prefixes "layer1_", "layer2_" and so on."""
+        layers = [("layer1_", self.first), *self._above]
+        return {
+            name: shape for prefix, layer in layers for name, shape in scoped(prefix, layer.shapes()).items()
+        }
+
+    def forward(
+        self, params: Any, words: Array, source: Source, lengths: Array | None, rng: Random = None
+    ) -> tuple[Decoded, Any]:
+        """As the first layer's, with the hidden states (N, T, H) of the last layer."""
+        decoded, first = self.first.forward(params.scope("layer1_"), words, source, lengths, rng)
+        hidden, above = decoded.hidden, []
+        for prefix, layer in self._above:
+            hidden, dropped = dropout_forward(hidden, self._dropout, rng=rng)
+            upper, cache = layer.forward(
+                params.scope(prefix), hidden, _source_above(layer, source), lengths, rng
+            )
+            hidden = upper.hidden
+            above.append((dropped, cache))
+        return decoded._replace(hidden=hidden, first=None), (first, above)
+
+    def backward(
+        self, ddecoded: Decoded, cache: Any, grads: Any, *, whole_dh: Array | None = None
+    ) -> tuple[Array, Source]:
+        """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
+        first, above = cache
+        dhidden, image = ddecoded.hidden, None
+        for (prefix, layer), (dropped, ran) in zip(reversed(self._above), reversed(above), strict=True):
+            dinputs, dsource = layer.backward(Decoded(dhidden), ran, grads.scope(prefix), whole_dh=whole_dh)
+            dhidden, whole_dh = dropout_backward(dinputs, dropped), None
+            image = dsource.image if image is None else image
+        ddecoded = ddecoded._replace(hidden=dhidden, first=None)
+        dwords, dsource = self.first.backward(ddecoded, first, grads.scope("layer1_"))
+        return dwords, dsource if image is None else dsource._replace(image=image)
+
+    def start(self, params: Any, source: Source) -> DecodingState:
+        """The decoding states of all layers before the first word."""
+        return self.first.start(params.scope("layer1_"), source), tuple(
+            layer.start(params.scope(prefix), _source_above(layer, source)) for prefix, layer in self._above
+        )
+
+    def advance(
+        self, words: Array, state: DecodingState, looked_up: WordEmbeddingCache | None = None
+    ) -> tuple[Decoded, DecodingState]:
+        """Words (N, W) to the outputs of one step and the decoding state after it."""
+        first, above = state
+        decoded, first = self.first.advance(words, first, looked_up)
+        hidden, after = decoded.hidden, []
+        for (_, layer), before in zip(self._above, above, strict=True):
+            upper, below = layer.advance(hidden, before)
+            hidden = upper.hidden
+            after.append(below)
+        return decoded._replace(hidden=hidden), (first, tuple(after))
+
+    def attention(self, state: DecodingState) -> Array:
+        """The first layer's weights (n, L) over the source at the step that led to a state."""
+        return self.first.attention(state[0])
+
+
+class FirstInputDecoder:
+    """A decoder that reads the image vector (N, W) once, before the first word.
+
+    Parameters
+    ----------
+    decoder : RecurrentDecoder or StackedDecoder
+    """
+
+    context_dim = 0
+    attends_to_source = attends_to_past = False
+
+    def __init__(self, decoder: RecurrentDecoder | StackedDecoder) -> None:
+        self.decoder, self.num_states = decoder, decoder.num_states
+
+    def shapes(self) -> Shapes:
+        """Those of the decoder."""
+        return self.decoder.shapes()
+
+    def forward(
+        self, params: Params, words: Array, source: Source, lengths: Array | None, rng: Random = None
+    ) -> tuple[Decoded, Any]:
+        """As the decoder's. The hidden state after the image is ``first``."""
+        N, T, W = words.shape
+        inputs = ops_for(words).empty((N, T + 1, W), words.dtype)
+        inputs[:, 0], inputs[:, 1:] = source.image, words
+        lengths = None if lengths is None else np.asarray(lengths) + 1
+        decoded, cache = self.decoder.forward(params, inputs, source, lengths, rng)
+        return Decoded(copy_of(decoded.hidden[:, 1:]), first=copy_of(decoded.hidden[:, 0])), cache
+
+    def backward(
+        self, ddecoded: Decoded, cache: Any, grads: Params, *, whole_dh: Array | None = None
+    ) -> tuple[Array, Source]:
+        """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
+        N, T, H = ddecoded.hidden.shape
+        ops, dtype = ops_for(ddecoded.hidden), ddecoded.hidden.dtype
+        dall = ops.empty((N, T + 1, H), dtype)
+        dall[:, 0] = 0 if ddecoded.first is None else ddecoded.first
+        dall[:, 1:] = ddecoded.hidden
+        whole: Any = None if whole_dh is None else ops.empty((N, T + 1, H), dtype)
+        dinputs, dsource = self.decoder.backward(Decoded(dall), cache, grads, whole_dh=whole)
+        if whole_dh is not None:
+            whole_dh[...] = whole[:, 1:]
+        return copy_of(dinputs[:, 1:]), dsource._replace(image=copy_of(dinputs[:, 0]))
+
+    def start(self, params: Params, source: Source) -> DecodingState:
+        """The decoding state after the image."""
+        return self.decoder.advance(source.image, self.decoder.start(params, source))[1]
+
+    def advance(
+        self, words: Array, state: DecodingState, looked_up: WordEmbeddingCache | None = None
+    ) -> tuple[Decoded, DecodingState]:
+        """Words (N, W) to hidden states (N, H) and the decoding state after them."""
+        return self.decoder.advance(words, state, looked_up)
+
+
+def num_decoder_layers(options: Mapping[str, Any]) -> int:
+    """The number of recurrent layers of the decoder that the options of a model choose."""
+    return options["decoder_layers"] or (2 if options.get("image_input") == "second_layer" else 1)
+
+
 def build_decoder(
     recurrence: Recurrence, memory_dim: int, options: Mapping[str, Any]
-) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder | AttentiveDecoder:
-    """The decoder that the options of a model choose: one that attends, or the one for ``image_input``.
+) -> RecurrentDecoder | AttentiveDecoder | StackedDecoder | FirstInputDecoder:
+    """The decoder that the options of a model choose.
 
     Parameters
     ----------
@@ -331,8 +381,10 @@ def build_decoder(
         The options of the model.
     """
     word_dim, hidden_dim, attention = (options[name] for name in ("wordvec_dim", "hidden_dim", "attention"))
+    image_input = options.get("image_input", "initial_state")
+    decoder: Any
     if attention or options["target_attention"]:
-        return AttentiveDecoder(
+        decoder = AttentiveDecoder(
             recurrence,
             word_dim,
             hidden_dim,
@@ -342,18 +394,27 @@ def build_decoder(
             selector=options.get("selector", False),
             target=options["target_attention"],
         )
-    image_input = options.get("image_input", "initial_state")
-    if image_input == "first_input":
-        return FirstInputDecoder(recurrence, word_dim, hidden_dim)
-    if image_input == "second_layer":
-        return FactoredDecoder(recurrence, word_dim, hidden_dim, image_dim=word_dim)
-    image_dim = word_dim if image_input == "every_step" else 0
-    return RecurrentDecoder(recurrence, word_dim, hidden_dim, image_dim=image_dim)
+    else:
+        image_dim = word_dim if image_input == "every_step" else 0
+        decoder = RecurrentDecoder(recurrence, word_dim, hidden_dim, image_dim=image_dim)
+    if (num_layers := num_decoder_layers(options)) > 1:
+        image_dims = [word_dim if image_input == "second_layer" else 0] + [0] * (num_layers - 2)
+        above = [
+            RecurrentDecoder(recurrence, hidden_dim, hidden_dim, image_dim=image_dim)
+            for image_dim in image_dims
+        ]
+        decoder = StackedDecoder(decoder, above, dropout=options["layer_dropout"])
+    return FirstInputDecoder(decoder) if image_input == "first_input" else decoder
 
 
 def _first(source: Source) -> Array | None:
     """The initial hidden state (N, H), None if it is zero."""
     return None if source.zero_state else source.state[0]
+
+
+def _source_above(layer: RecurrentDecoder, source: Source) -> Source:
+    """The source of a layer above the first: a state of zeros, and the image."""
+    return Source(layer.layer.zero_state(source.state[0]), source.image, zero_state=True)
 
 
 def _add_first(ddecoded: Decoded, dstate: State) -> None:

@@ -50,7 +50,18 @@ def classifier(**options):
         (captioner, {"detach_target": True}, "needs an ARNet: set reconstruction or reconstructor_dim"),
         (translator, {"detach_target": True}, "needs an ARNet"),
         (classifier, {"detach_target": True}, "needs an ARNet"),
-        (translator, {"layer_dropout": 0.5}, "needs num_layers of at least 2: it is dropout between layers"),
+        (
+            translator,
+            {"layer_dropout": 0.5},
+            "needs num_layers or decoder_layers of at least 2: it is dropout",
+        ),
+        (
+            captioner,
+            {"layer_dropout": 0.5},
+            "needs decoder_layers of at least 2: it is dropout between layers",
+        ),
+        (classifier, {"layer_dropout": 0.5}, "needs num_layers of at least 2: it is dropout between layers"),
+        (captioner, {"decoder_layers": 1, "image_input": "second_layer"}, "no layer 2 for the image: with"),
         (captioner, {"discriminative": 0.5}, "needs the thought vectors of a reviewer: set"),
         (
             translator,
@@ -87,6 +98,9 @@ def test_recurrent_dropout_on_without_recurrent_dropout(build):
         (captioner, {"detach_target": True, "reconstructor_dim": 3}),
         (translator, {"detach_target": True, "encoder_reconstruction": 0.1}),
         (translator, {"layer_dropout": 0.5, "num_layers": 2}),
+        (translator, {"layer_dropout": 0.5, "decoder_layers": 2}),
+        (captioner, {"layer_dropout": 0.5, "decoder_layers": 2}),
+        (captioner, {"layer_dropout": 0.5, "image_input": "second_layer"}),
         (classifier, {"init_scale": 0.5, "initialisation": "uniform"}),
     ],
 )

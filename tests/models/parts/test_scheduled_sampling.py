@@ -164,6 +164,7 @@ def test_the_share_of_words(sampling, rng):
         {"cell_type": "lstm"},
         {"cell_type": "gru", "image_input": "first_input"},
         {"cell_type": "lstm", "image_input": "second_layer"},
+        {"cell_type": "lstm", "attention": "additive", "decoder_layers": 2},
         {"attention": "additive", "target_attention": True, "output": "deep"},
     ],
     ids=name_of,
