@@ -211,6 +211,7 @@ def _parts(model: CaptioningRNN, functions: Functions) -> list[tuple[Any, str, A
     of_output = [name for name in functions if name.startswith("temporal_")]
     if of_output:
         _refuse(model, of_output[0], "output", "linear")
+        _refuse(model, of_output[0], "tied_embeddings", False)
         check_label_smoothing(functions, model.label_smoothing)
         loss = StudentOutputLoss(model.output, functions, model.null_token)
         parts.append((model, "output_loss", loss))

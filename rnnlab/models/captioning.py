@@ -116,6 +116,9 @@ class CaptioningRNN(EncoderDecoder):
         :class:`~rnnlab.models.parts.reviewer.ReviewerOptions`. The decoder then attends to thought vectors.
     output : "linear" or "deep"
         Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
+    tied_embeddings : bool
+        Whether the word vectors are also the weight of the scores, W_vocab = W_embed^T (Press and Wolf
+        2017). With the "linear" output this needs ``hidden_dim`` equal to ``wordvec_dim``.
     doubly_stochastic : float >= 0
         Weight of the loss that encourages attention to every region (Xu et al. 2015, eq. 14). With a
         ``reviewer``, the loss applies to the thought vectors, which the decoder then attends to.
@@ -196,6 +199,7 @@ class CaptioningRNN(EncoderDecoder):
         target_attention: bool = False,
         reviewer: ReviewerChoice = None,
         output: Output = "linear",
+        tied_embeddings: bool = False,
         doubly_stochastic: NotNegative = 0.0,
         reconstruction: NotNegative = 0.0,
         reconstructor_dim: Count | None = None,

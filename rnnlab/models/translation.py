@@ -93,6 +93,9 @@ class Seq2Seq(EncoderDecoder):
         :class:`~rnnlab.models.parts.reviewer.ReviewerOptions`. The decoder then attends to thought vectors.
     output : "linear" or "deep"
         Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
+    tied_embeddings : bool
+        Whether the word vectors are also the weight of the scores, W_vocab = W_embed^T (Press and Wolf
+        2017). With the "linear" output this needs ``hidden_dim`` equal to ``wordvec_dim``.
     word_dropout : float in [0, 1)
         Probability of dropping an element of a word vector, of the source and of the target.
     layer_dropout : float in [0, 1)
@@ -175,6 +178,7 @@ class Seq2Seq(EncoderDecoder):
         target_attention: bool = False,
         reviewer: ReviewerChoice = None,
         output: Output = "deep",
+        tied_embeddings: bool = False,
         word_dropout: Probability = 0.0,
         layer_dropout: Probability = 0.0,
         output_dropout: Probability = 0.0,

@@ -528,6 +528,11 @@ def test_what_cannot_be_called():
         ),
         ({"project_cell": True}, sequences("lstm"), "project_cell is True, expected False with lstm_forward"),
         ({"output": "deep"}, SHARED, "output is 'deep', expected 'linear' with temporal_affine_forward"),
+        (
+            {"tied_embeddings": True, "hidden_dim": W},
+            SHARED,
+            "tied_embeddings is True, expected False with temporal_affine_forward",
+        ),
         ({"label_smoothing": 0.1}, SHARED, "label_smoothing is 0.1, expected 0 with temporal_softmax_loss"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) and len(value) == 1 else "",

@@ -55,7 +55,7 @@ def test_captions(cell, dropped, attention, rng):
     options |= ARNET | DROPOUT | {"loss_average": "token"}
     if attention:
         options |= {"attention": "additive", "target_attention": True, "output": "deep"}
-        options |= {"selector": True, "doubly_stochastic": 0.5}
+        options |= {"tied_embeddings": True, "selector": True, "doubly_stochastic": 0.5}
     if attention == "with a global vector":
         options["global_dim"] = G
     assert_gradient(Sampling(build(**options), 0.5), batch(rng, **options), rng)

@@ -238,6 +238,7 @@ def test_a_config_holds_every_argument_that_was_given():
         "target_attention": True,
         "reviewer": ReviewerOptions(blocks=2, steps=3, dropout=0.1)._asdict(),
         "output": "deep",
+        "tied_embeddings": True,
         "doubly_stochastic": 0.5,
         "discriminative": 0.2,
         "discriminative_words": 2,

@@ -5,7 +5,19 @@ import pytest
 
 from rnnlab.gradcheck import check_model, projected_check
 
-from .toys import ARCHITECTURES, DROPOUT, PENALISED, RECONSTRUCTING, REGULARISED, D, G, batch, build, name_of
+from .toys import (
+    ARCHITECTURES,
+    DROPOUT,
+    PENALISED,
+    RECONSTRUCTING,
+    REGULARISED,
+    D,
+    G,
+    W,
+    batch,
+    build,
+    name_of,
+)
 
 ARNET = {"reconstruction": 0.3, "reconstructor_dim": 3}
 # every kind of part at least once; all combinations are checked along a random direction
@@ -16,6 +28,8 @@ NUMBER_BY_NUMBER = [
     {"cell_type": "lstm", "attention": "additive", "decoder_layers": 3, "layer_dropout": 0.3} | ARNET,
     {"cell_type": "lstm", "project_cell": True, "state_activation": "tanh"},
     {"cell_type": "simplified_gru", "target_attention": True, "output": "deep"},
+    {"cell_type": "rnn", "hidden_dim": W, "tied_embeddings": True},
+    {"cell_type": "gru", "attention": "dot", "hidden_dim": D, "output": "deep", "tied_embeddings": True},
     {"cell_type": "lstm", "attention": "bilinear", "selector": True, "output": "deep"} | ARNET,
     {"cell_type": "gru", "attention": "additive", "global_dim": G, "target_attention": True},
     {"cell_type": "rnn", "attention": "dot", "hidden_dim": D},

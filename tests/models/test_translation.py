@@ -31,6 +31,7 @@ COMBINATIONS += [
     {"cell_type": cell, "decoder_layers": layers, "attention": attention}
     for cell, layers, attention in zip(CELLS, (2, 3, 2, 2), (None, "additive", None, "bilinear"), strict=True)
 ]
+COMBINATIONS += [{"tied_embeddings": True}, {"tied_embeddings": True, "output": "linear", "hidden_dim": W}]
 COMBINATIONS += [{"encoder_dim": 2, "attention": "dot"}, {"encoder_dim": 3, "attention_dim": 5}]
 COMBINATIONS += [
     {"regularisation": {"zoneout_h": 0.2, "recurrent_dropout": 0.3, "weight_dropout": 0.2}},

@@ -65,6 +65,8 @@ ATTENDING += [
         "hidden_dim": D,
     },
     {"cell_type": "gru", "output": "deep"},
+    {"cell_type": "gru", "hidden_dim": W, "tied_embeddings": True},
+    {"cell_type": "lstm", "attention": "additive", "output": "deep", "tied_embeddings": True},
     {"cell_type": "gru", "image_input": "every_step", "output": "deep"},
 ]
 REGULARISED: list[dict[str, Any]] = [

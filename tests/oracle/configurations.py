@@ -178,6 +178,7 @@ def sentences(draws: Draws, attention: str | None) -> dict[str, Any]:
         "attention_dim": draws.optional(draws.size),
         "output": draws.one_of("linear", "deep"),
         "word_dropout": draws.rate(),
+        "tied_embeddings": draws.chance(0.3),
         "reviewer": None,
     }
     if attention and draws.chance(0.4):
@@ -205,6 +206,8 @@ def with_effect(options: dict[str, Any]) -> dict[str, Any]:
         "layer_dropout": options.get("num_layers", 1) == 1
         and (options.get("decoder_layers") or 1) == 1
         and options.get("image_input") != "second_layer",
+        "tied_embeddings": options.get("output") == "linear"
+        and options.get("wordvec_dim") != options["hidden_dim"],
     }
     kept = {name: value for name, value in options.items() if not left_out.get(name)}
     if options["regularisation"] and not options["regularisation"]["recurrent_dropout"]:

@@ -280,7 +280,8 @@ def sentence_loss(
         if "W_deep_z" in p:
             a = a + stacked(decoded.contexts, words, len(p["W_deep_z"]))[scored] @ p["W_deep_z"]
         read = a.tanh()
-    scores = noise.dropout(read, o["output_dropout"]) @ p["W_vocab"] + p["b_vocab"]
+    W_vocab = p["W_embed"].T if o["tied_embeddings"] else p["W_vocab"]
+    scores = noise.dropout(read, o["output_dropout"]) @ W_vocab + p["b_vocab"]
     losses = cross_entropy(
         scores, forced.targets[scored], reduction="none", label_smoothing=o["label_smoothing"]
     )

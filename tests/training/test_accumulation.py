@@ -62,7 +62,7 @@ CAPTIONERS = [
     {"cell_type": "rnn"},
     {"cell_type": "lstm", "image_input": "second_layer", **ARNET},
     {"cell_type": "gru", "image_input": "first_input", "label_smoothing": 0.1, **ARNET},
-    {"cell_type": "simplified_gru", "image_input": "every_step", "output": "deep"},
+    {"cell_type": "simplified_gru", "image_input": "every_step", "output": "deep", "tied_embeddings": True},
     {"cell_type": "lstm", "attention": "additive", "selector": True, "doubly_stochastic": 0.5},
     {"cell_type": "gru", "attention": "bilinear", "global_dim": G, "output": "deep", **ARNET},
     {

@@ -86,7 +86,7 @@ MODELS = {
         translator,
         {"attention": "additive", "reconstruction": 0.1, "encoder_reconstruction": 0.2},
     ),
-    "translator, two layers": (translator, {"decoder_layers": 2}),
+    "translator, two layers": (translator, {"decoder_layers": 2, "tied_embeddings": True}),
     "translator, bilinear": (translator, {"attention": "bilinear", "num_layers": 2, "output": "linear"}),
     "classifier": (classifier, {"reconstruction": 0.1, "num_layers": 2}),
     "classifier, both directions": (

@@ -54,6 +54,7 @@ def check_combinations(model: str, options: Mapping[str, Any]) -> None:
             f"{model}: detach_target is True, which needs an ARNet: set reconstruction or reconstructor_dim"
         )
     _check_layers(model, options)
+    _check_tied(model, options)
     if options["init_scale"] != INIT_SCALE and options["initialisation"] != "uniform":
         raise InputError(
             f"{model}: init_scale is {options['init_scale']}, which needs initialisation 'uniform', found "
@@ -79,6 +80,17 @@ def _check_layers(model: str, options: Mapping[str, Any]) -> None:
         raise InputError(
             f"{model}: layer_dropout is {options['layer_dropout']}, which needs {' or '.join(numbers)} of at "
             "least 2: it is dropout between layers"
+        )
+
+
+def _check_tied(model: str, options: Mapping[str, Any]) -> None:
+    """Raise ValueError if word vectors cannot be the weight of the scores, because of their size."""
+    if not options.get("tied_embeddings") or options["output"] == "deep":
+        return
+    if options["hidden_dim"] != options["wordvec_dim"]:
+        raise InputError(
+            f"{model}: tied_embeddings is True, which needs hidden_dim and wordvec_dim to be equal with "
+            f"output 'linear', found {options['hidden_dim']} and {options['wordvec_dim']}"
         )
 
 

@@ -51,6 +51,32 @@ class LinearOutput:
         return OutputInputs(dropout_backward(dhidden, dropped))
 
 
+class TiedOutput(LinearOutput):
+    """A linear output whose weight is the transposed matrix of word vectors (Press and Wolf 2017).
+
+    scores = dropout(h) W_embed^T + b_vocab
+    """
+
+    def shapes(self) -> Shapes:
+        """b_vocab; the weight belongs to the word embedding."""
+        return {"b_vocab": (self.vocabulary_size,)}
+
+    def forward(self, params: Parameters, inputs: OutputInputs, *, rng: Random = None) -> tuple[Array, Any]:
+        """Hidden states (M, W) to scores (M, V)."""
+        hidden, dropped = dropout_forward(inputs.hidden, self.dropout, rng=rng)
+        weight = params["W_embed"]
+        scores = ops_for(hidden).affine(hidden, weight.T, params["b_vocab"])
+        return scores, (dropped, hidden, weight)
+
+    def backward(self, dscores: Array, cache: Any, grads: Parameters) -> OutputInputs:
+        """Add the parameters' gradients; return the gradient of the hidden states, (M, W)."""
+        dropped, hidden, weight = cache
+        ops = ops_for(dscores)
+        ops.matmul_add(dscores.T, hidden, grads["W_embed"])
+        ops.add_column_sums(dscores, grads["b_vocab"])
+        return OutputInputs(dropout_backward(ops.matmul(dscores, weight), dropped))
+
+
 class DeepOutput:
     """Scores from the hidden state, the contexts and the input word, through a hidden layer.
 
@@ -60,20 +86,24 @@ class DeepOutput:
     Eq. 7 of Xu et al. (2015) with tanh and a bias. Eq. 11 of Xia et al. (2017) has the same inputs, but maps
     them to the scores directly. Without contexts there is no term z W_z. W_h, W_z and b are the parameters
     W_deep_h, W_deep_z and b_deep.
+
+    Parameters
+    ----------
+    output : LinearOutput
+        The map from t to the scores.
+    hidden_dim, context_dim : int
+        H and C; C is 0 without contexts.
     """
 
     is_deep = True
 
-    def __init__(
-        self, hidden_dim: int, context_dim: int, word_dim: int, vocabulary_size: int, *, dropout: float = 0.0
-    ) -> None:
-        self.hidden_dim, self.context_dim, self.word_dim = hidden_dim, context_dim, word_dim
-        self.output = LinearOutput(word_dim, vocabulary_size, dropout=dropout)
-        self.vocabulary_size = vocabulary_size
+    def __init__(self, output: LinearOutput, hidden_dim: int, context_dim: int) -> None:
+        self.output, self.hidden_dim, self.context_dim = output, hidden_dim, context_dim
+        self.vocabulary_size = output.vocabulary_size
 
     def shapes(self) -> Shapes:
-        """W_deep_h, b_deep, W_deep_z if there are contexts, W_vocab and b_vocab."""
-        W = self.word_dim
+        """W_deep_h, b_deep, W_deep_z if there are contexts, and those of the map to the scores."""
+        W = self.output.hidden_dim
         deep = {"W_deep_h": (self.hidden_dim, W), "b_deep": (W,)}
         if self.context_dim:
             deep["W_deep_z"] = (self.context_dim, W)
@@ -107,7 +137,8 @@ def build_output(
     context_dim: int, vocabulary_size: int, options: Mapping[str, Any]
 ) -> LinearOutput | DeepOutput:
     """The output layer that the options of a model choose."""
-    hidden_dim, dropout = options["hidden_dim"], options["output_dropout"]
-    if options["output"] == "deep":
-        return DeepOutput(hidden_dim, context_dim, options["wordvec_dim"], vocabulary_size, dropout=dropout)
-    return LinearOutput(hidden_dim, vocabulary_size, dropout=dropout)
+    is_deep, hidden_dim = options["output"] == "deep", options["hidden_dim"]
+    kind = TiedOutput if options["tied_embeddings"] else LinearOutput
+    size = options["wordvec_dim"] if is_deep else hidden_dim
+    output = kind(size, vocabulary_size, dropout=options["output_dropout"])
+    return DeepOutput(output, hidden_dim, context_dim) if is_deep else output

@@ -68,6 +68,11 @@ def classifier(**options):
             {"discriminative_words": 2},
             "needs the thought vectors of a reviewer: set",
         ),
+        (
+            captioner,
+            {"tied_embeddings": True},
+            "needs hidden_dim and wordvec_dim to be equal with output 'lin",
+        ),
         (captioner, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),
         (translator, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),
         (classifier, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),

@@ -3,13 +3,21 @@
 import numpy as np
 import pytest
 
-from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs, build_output
+from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs, TiedOutput, build_output
 
 from .checks import H, N, P, V, W, assert_part, dropout_rng, random_parameters
 
 
-def test_linear_output(rng):
-    part = LinearOutput(H, V, dropout=0.3)
+class WithWords(TiedOutput):
+    """A tied output with its weight, which the word embedding of a model has."""
+
+    def shapes(self):
+        return super().shapes() | {"W_embed": (self.vocabulary_size, self.hidden_dim)}
+
+
+@pytest.mark.parametrize("kind", [LinearOutput, WithWords])
+def test_linear_output(kind, rng):
+    part = kind(H, V, dropout=0.3)
 
     def backward(dscores, cache, grads):
         return (part.backward(dscores, cache, grads).hidden,)
@@ -25,7 +33,7 @@ def test_linear_output(rng):
 
 @pytest.mark.parametrize("context_dim", [0, P])
 def test_deep_output(context_dim, rng):
-    part = DeepOutput(H, context_dim, W, V, dropout=0.3)
+    part = DeepOutput(LinearOutput(W, V, dropout=0.3), H, context_dim)
     names = ["hidden", "contexts", "words"] if context_dim else ["hidden", "words"]
 
     def forward(params, **inputs):
@@ -40,7 +48,7 @@ def test_deep_output(context_dim, rng):
 
 
 def test_deep_output_is_its_equation(rng):
-    part = DeepOutput(H, P, W, V)
+    part = DeepOutput(LinearOutput(W, V), H, P)
     params = random_parameters(part, rng)
     h, z, y = (rng.standard_normal((N, size)) for size in (H, P, W))
     scores, _ = part.forward(params, OutputInputs(h, z, y))
@@ -48,13 +56,30 @@ def test_deep_output_is_its_equation(rng):
     np.testing.assert_allclose(scores, t @ params["W_vocab"] + params["b_vocab"], rtol=1e-12)
 
 
+def test_a_tied_output_is_a_linear_one_with_the_word_vectors(rng):
+    tied, linear = WithWords(H, V), LinearOutput(H, V)
+    params, hidden = random_parameters(tied, rng), OutputInputs(rng.standard_normal((N, H)))
+    same = random_parameters(linear, rng)
+    same["W_vocab"], same["b_vocab"] = params["W_embed"].T, params["b_vocab"]
+    (scores, cache), (expected, other) = tied.forward(params, hidden), linear.forward(same, hidden)
+    np.testing.assert_allclose(scores, expected, rtol=1e-12)
+    grads, expected_grads = params.zeros_like(), same.zeros_like()
+    tied.backward(np.cos(scores), cache, grads)
+    linear.backward(np.cos(scores), other, expected_grads)
+    np.testing.assert_allclose(grads["W_embed"].T, expected_grads["W_vocab"], rtol=1e-12)
+    np.testing.assert_allclose(grads["b_vocab"], expected_grads["b_vocab"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize(("output", "kind"), [("linear", LinearOutput), ("deep", DeepOutput)])
 @pytest.mark.parametrize("context_dim", [0, P])
-def test_the_options_choose_the_layer(output, kind, context_dim):
+def test_the_options_choose_the_layer(output, kind, context_dim, tied):
     options = {"output": output, "hidden_dim": H, "wordvec_dim": W, "output_dropout": 0.3}
-    part = build_output(context_dim, V, options)
-    assert type(part) is kind
+    part = build_output(context_dim, V, options | {"tied_embeddings": tied})
+    assert isinstance(part, kind)
     reads = part.output if output == "deep" else part
+    assert type(reads) is (TiedOutput if tied else LinearOutput)
     assert reads.dropout == 0.3
-    assert part.shapes()["W_vocab"] == (W if output == "deep" else H, V)
+    assert reads.hidden_dim == (W if output == "deep" else H)
+    assert part.shapes().get("W_vocab") == (None if tied else (reads.hidden_dim, V))
     assert ("W_deep_z" in part.shapes()) == (output == "deep" and context_dim > 0)

@@ -53,7 +53,7 @@ def test_a_model_with_scores_in_chunks(rng):
 
 def test_weights_of_rows(rng):
     """One weight for each row: the same as the weighted sum of the losses of single rows."""
-    output = DeepOutput(4, 0, 3, 6)
+    output = DeepOutput(LinearOutput(3, 6), 4, 0)
     params = Parameters(output.shapes(), np.float64)
     params.flat[...] = rng.standard_normal(params.flat.size)
     inputs = OutputInputs(rng.standard_normal((5, 4)), words=rng.standard_normal((5, 3)))
@@ -77,7 +77,7 @@ def test_weights_of_rows(rng):
 @pytest.mark.parametrize("deep", [False, True])
 def test_the_loss_of_sentences_is_that_of_their_real_targets(deep, rng):
     """The inputs are (N, T, ...); steps without a target are not read, and their gradient is zero."""
-    output = DeepOutput(4, 2, 3, 6) if deep else LinearOutput(4, 6)
+    output = DeepOutput(LinearOutput(3, 6), 4, 2) if deep else LinearOutput(4, 6)
     params = Parameters(output.shapes(), np.float64)
     params.flat[...] = rng.standard_normal(params.flat.size)
     forced = TeacherForced.of(np.array([[1, 3, 0, 5, 2], [1, 4, 2, 0, 0]]), 0)
