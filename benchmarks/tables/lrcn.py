@@ -16,6 +16,9 @@ _SIMPLIFIED_GRU = Training(
 _NIC = Training("flickr8k_nic", "flickr8k_nic")
 _LRCN = Training("flickr8k_lrcn", "flickr8k_lrcn")
 _EVERY_STEP = Training("flickr8k_every_step", "flickr8k_lrcn", ("model.image_input=every_step",))
+_TWO_LAYERS = Training(
+    "flickr8k_two_layers", "flickr8k_lrcn", ("model.image_input=every_step", "model.decoder_layers=2")
+)
 
 
 def _bleu(*values: float) -> dict[str, float]:
@@ -62,6 +65,7 @@ TABLES = {
             ),
             Row("NIC: first input", seeds(_NIC, 3), test(3), {"BLEU-4": 27.7}),
             Row("every step", seeds(_EVERY_STEP, 3), test(3)),
+            Row("every step, two layers", seeds(_TWO_LAYERS, 3), test(3)),
             Row("initial state", seeds(LSTM, 3), test(3)),
         ),
         CAPTIONS | _VAL | PERPLEXITY | SIZE,

@@ -19,6 +19,7 @@ from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, wit
 from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalTable, TrainingTable
 from rnnlab.training import Solver
 from rnnlab.training.frozen_parameters import Trained
+from rnnlab.training.learning_rates import LearningRates
 from rnnlab.training.protocols import Model
 from rnnlab.training.schedules import make_schedule
 from rnnlab.training.self_critical import WITHOUT_TARGETS
@@ -182,6 +183,7 @@ def check_stages(stages: Sequence[Stage], model: Any, data: Any) -> None:
                 check_without_validation(stage.training, make_schedule(stage.training.schedule))
             trained = Trained(model.params, stage.training.trains)
             WeightDecay(model.params, trained, stage.training.weight_decay)
+            LearningRates(model.params, trained, stage.training.learning_rate_factors)
             check_sampled(model, stage.training.scheduled_sampling)
         except (ValueError, TypeError) as error:
             raise type(error)(f"stage.{stage.number}: {error}") from error

@@ -32,6 +32,7 @@ from rnnlab.recipes.derived import Table, derived_from
 from rnnlab.recipes.schema import EnvPath
 from rnnlab.training import Callback, SelfCritical, Solver
 from rnnlab.training.callbacks import GradientStatistics, JSONLines, TensorBoard, WeightsAndBiases
+from rnnlab.training.learning_rates import check_learning_rate_factors
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.registry import Registry
 from rnnlab.training.sampling_schedules import make_sampling_schedule
@@ -157,6 +158,7 @@ class TrainingTable(Table):
             If there is no such rule or schedule, or it has no such option. The error begins with the key.
         """
         check_weight_decay(self.weight_decay, make_update_rule(self.update_rule, self.optim_config))
+        check_learning_rate_factors(self.learning_rate_factors)
         make_schedule(self.schedule)
         if self.scheduled_sampling is not None:
             make_sampling_schedule(self.scheduled_sampling)

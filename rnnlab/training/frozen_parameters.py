@@ -6,11 +6,11 @@ since weight decay or momentum would change it even without a gradient.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 
 from rnnlab.errors import InputError
-from rnnlab.parameters import Parameters, merged
+from rnnlab.parameters import Parameters
+from rnnlab.training.patterns import matching
 
 
 class Trained:
@@ -28,8 +28,6 @@ class Trained:
     ----------
     names, frozen : tuple of str
         The parameters that train, and those that do not.
-    parts : list of slice
-        The parts of the flat buffer that train; adjacent parameters are one part.
 
     Raises
     ------
@@ -51,14 +49,8 @@ class Trained:
             raise InputError(f"trains is {patterns}, which leaves none of {', '.join(params)}")
         self.names = tuple(name for name in params if name in trained)
         self.frozen = tuple(name for name in params if name not in trained)
-        self.parts = list(merged(map(params.place, self.names)))
 
     def clear_frozen(self, grads: Parameters) -> None:
         """Set the gradients of the frozen parameters to zero."""
         for name in self.frozen:
             grads[name][...] = 0
-
-
-def matching(names: Iterable[str], patterns: Sequence[str]) -> set[str]:
-    """The names that match at least one of the patterns."""
-    return {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}

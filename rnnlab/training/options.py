@@ -11,6 +11,7 @@ from typing import Any, Self
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops.precision import products_precision
 from rnnlab.options import as_plain, check_options
+from rnnlab.training.learning_rates import check_learning_rate_factors
 from rnnlab.training.monitor import mode_of
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.sampling_schedules import make_sampling_schedule
@@ -66,6 +67,11 @@ class Options(SimpleNamespace):
         check_options("Solver", solver, checked)
         rule = make_update_rule(options["update_rule"], options["optim_config"])
         check_weight_decay(options["weight_decay"], rule)
+        check_learning_rate_factors(options["learning_rate_factors"])
+        if options["ema_decay"] is not None and not options["restore_best"]:
+            # The averaged parameters are those of the best epoch.
+            ema_decay = options["ema_decay"]
+            raise InputError(f"Solver: ema_decay is {ema_decay}, which needs restore_best to be True")
         options["optim_config"] = rule.config()
         options["schedule"] = schedule_of(options["schedule"]).config()
         if options["scheduled_sampling"] is not None:

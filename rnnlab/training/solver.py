@@ -4,7 +4,8 @@ for each epoch                                order.py, seeded and resumable
     for each batch                            preparation.py; prefetch.py, ahead in a thread
         loss and gradient of the model        step.py, accumulation.py; dropout from a generator of its own
         norm, check, clipping                 gradient_monitor.py, clipping.py, nonfinite.py
-        update rule times schedule            optim.py, schedules.py, weight_decay.py, frozen_parameters.py
+        update rule times schedule            optim.py, schedules.py
+            of single parameters              learning_rates.py, weight_decay.py, frozen_parameters.py
         or all three as a CUDA graph          step_graphs.py
         summed over several machines          gradient_sum.py, distributed/
         moving average of the parameters      parameter_average.py
@@ -100,6 +101,9 @@ class Solver:
         (:func:`~rnnlab.training.register_schedule`) or "package.module:Object"; constant if left out. In
         Python it may be a function of the iteration and the epoch, both from 0:
         ``lambda iteration, epoch: 0.5**epoch``. It is not saved, so :meth:`resume` needs it again.
+    learning_rate_factors : mapping, optional
+        Factors of the learning rate of single parameters, by patterns of names; the first one that matches
+        applies, and without any it is 1: ``{"W_embed": 0.1, "W*": 0.5}``.
     weight_decay : float or mapping, optional
         Decoupled weight decay, w -= learning_rate decay w before each update; with adam it is AdamW
         (:mod:`rnnlab.training.weight_decay`). A number is the decay of all matrices, not of biases. A mapping
@@ -214,6 +218,7 @@ class Solver:
         update_rule: UpdateRuleName = "adam",
         optim_config: Mapping[str, Any] | None = None,
         schedule: ScheduleOption = None,
+        learning_rate_factors: Mapping[str, Any] | None = None,
         weight_decay: NotNegative | Mapping[str, Any] | None = None,
         scheduled_sampling: Mapping[str, Any] | None = None,
         trains: Sequence[str] | None = None,
@@ -274,8 +279,6 @@ class Solver:
             check_without_validation(self.options, self._state.schedule)
         elif evaluate is None:
             check_interface("model", model, ("nll",))
-        if average is not None and not restore_best:  # the averaged parameters are those of the best epoch
-            raise InputError(f"Solver: ema_decay is {ema_decay}, which needs restore_best to be True")
         self._config, self._own_evaluate = as_json(config, "Solver: config"), evaluate is not None
         self._storage: Storage = InMemory(model, self._state, self.options)
         if run_dir is not None:

@@ -15,6 +15,7 @@ from rnnlab.training.distributed import ALONE, Communicator
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
+from rnnlab.training.learning_rates import LearningRates
 from rnnlab.training.options import Options, check_takes
 from rnnlab.training.preparation import Part, Prepared, padded
 from rnnlab.training.protocols import Model, Objective
@@ -60,8 +61,8 @@ class Update:
     Raises
     ------
     ValueError
-        If ``trains`` or ``weight_decay`` has a pattern that matches no parameter, or CUDA graphs are asked
-        for but impossible.
+        If ``trains``, ``weight_decay`` or ``learning_rate_factors`` has a pattern that matches no parameter,
+        or CUDA graphs are asked for but impossible.
     TypeError
         If scheduled sampling is set and the model's loss takes no ``sampling``, or there are several parts
         and it takes no ``part_of``.
@@ -76,7 +77,8 @@ class Update:
     ) -> None:
         self._communicator = communicator
         self._trained = Trained(model.params, options.trains)
-        self._decay = WeightDecay(model.params, self._trained, options.weight_decay)
+        self._rates = LearningRates(model.params, self._trained, options.learning_rate_factors)
+        self._decay = WeightDecay(model.params, self._trained, options.weight_decay, self._rates.factors)
         check_sampled(model, options.scheduled_sampling)
         if options.accumulate > 1:
             check_takes(model, "part_of", f"accumulate is {options.accumulate}")
@@ -196,7 +198,7 @@ class Update:
 
     def _step(self, state: TrainingState) -> None:
         params, rule = self._model.params, state.rule
-        scale, multiplier, parts = self._gradient_monitor.scale, state.multiplier, self._trained.parts
+        scale, multiplier, parts = self._gradient_monitor.scale, state.multiplier, self._rates.parts
         self._decay.apply(params.flat, rule.learning_rate * multiplier, scale)
         rule.step(params.flat, self.grads.flat, scale=scale, multiplier=multiplier, parts=parts)
 

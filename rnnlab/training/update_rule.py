@@ -89,7 +89,7 @@ class UpdateRule(Configured, ABC):
         *state : (p,)
             The same part of each array named in ``slots``.
         learning_rate : float
-            The rule's, times the factor of the schedule.
+            The rule's, times the factors of the schedule and of this part.
         scale : float
             Multiplies the gradient (clipping by norm).
         """
@@ -101,7 +101,7 @@ class UpdateRule(Configured, ABC):
         *,
         scale: float = 1.0,
         multiplier: float = 1.0,
-        parts: Sequence[slice] = (slice(None),),
+        parts: Sequence[tuple[slice, float]] = ((slice(None), 1.0),),
     ) -> None:
         """Update ``w`` in place.
 
@@ -113,8 +113,9 @@ class UpdateRule(Configured, ABC):
             Multiplies the gradient (clipping by norm).
         multiplier : float
             Multiplies the learning rate (a schedule).
-        parts : sequence of slice
-            The parts of the buffers to update; the rest of ``w`` and of the state is not changed.
+        parts : sequence of (slice, float)
+            The parts of the buffers to update, and the factor of the learning rate of each; the rest of ``w``
+            and of the state is not changed.
 
         Raises
         ------
@@ -128,9 +129,9 @@ class UpdateRule(Configured, ABC):
         if not self._arrays:
             self._arrays = {name: ops.zeros(w.shape, w.dtype) for name in self.slots}
         self.steps += 1
-        for part in parts:
+        for part, factor in parts:
             arrays = (array[part] for array in (w, dw, *self._arrays.values()))
-            self.update(*arrays, learning_rate=self.learning_rate * multiplier, scale=scale)
+            self.update(*arrays, learning_rate=self.learning_rate * multiplier * factor, scale=scale)
 
     def state(self) -> dict[str, Any]:
         """``steps`` and, after the first step, the arrays named in ``slots``; not copies."""

@@ -9,20 +9,22 @@ decay times the base learning rate. For each rule that means:
     momentum    SGDW: unlike that penalty, the decay does not enter the velocity
     others      as adam: the decay is not divided by the root of the squared gradients
 
-The rule adamw has a decay of its own, the same for all parameters.
+The rule adamw has a decay of its own, the same for all parameters. A factor of a parameter's learning rate
+(:mod:`rnnlab.training.learning_rates`) scales its decay as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import groupby
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from rnnlab.errors import InputError
 from rnnlab.ops import ops_for
 from rnnlab.options import NotNegative, accepts, expectation
-from rnnlab.parameters import Parameters, merged
-from rnnlab.training.frozen_parameters import Trained, matching
+from rnnlab.parameters import Parameters
+from rnnlab.training.frozen_parameters import Trained
+from rnnlab.training.patterns import places_of_values, values_by_name
 from rnnlab.training.update_rule import UpdateRule
 from rnnlab.types import Array
 
@@ -41,11 +43,13 @@ class WeightDecay:
         A number is the decay of all parameters with two dimensions or more: not of biases. A mapping has
         patterns of names, as in :mod:`fnmatch`; the first one that matches a name has its decay, and without
         any it is 0.
+    factors : mapping of str to float
+        The factors of the learning rates of parameters; 1 for those left out.
 
     Attributes
     ----------
     parts : list of (slice, float)
-        The parts of the flat buffer that decay, and how much.
+        The parts of the flat buffer that decay, and how much, times the factor of the learning rate.
 
     Raises
     ------
@@ -53,23 +57,20 @@ class WeightDecay:
         If a pattern matches no parameter.
     """
 
-    def __init__(self, params: Parameters, trained: Trained, weight_decay: Decays = None) -> None:
-        patterns = weight_decay if isinstance(weight_decay, Mapping) else {}
-        for pattern in patterns:
-            if not matching(params, [pattern]):
-                raise InputError(f"weight_decay has {pattern!r}, which matches none of {', '.join(params)}")
-
-        def decay_of(name: str) -> float:
-            if isinstance(weight_decay, Mapping):
-                return next((patterns[each] for each in patterns if matching([name], [each])), 0.0)
-            return (weight_decay or 0.0) if params[name].ndim > 1 else 0.0
-
-        self.parts = [
-            (place, decay)
-            for decay, names in groupby(trained.names, decay_of)
-            for place in merged(map(params.place, names))
-            if decay
-        ]
+    def __init__(
+        self,
+        params: Parameters,
+        trained: Trained,
+        weight_decay: Decays = None,
+        factors: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
+        if isinstance(weight_decay, Mapping):
+            decays = values_by_name("weight_decay", weight_decay, params, 0.0)
+        else:
+            decays = {name: (weight_decay or 0.0) * (w.ndim > 1) for name, w in params.items()}
+        scaled = {name: decay * factors.get(name, 1.0) for name, decay in decays.items()}
+        places = places_of_values(params, trained.names, scaled)
+        self.parts = [(place, decay) for place, decay in places if decay]
 
     def apply(self, w: Array, learning_rate: float, scale: Any) -> None:
         """Decay the parameters ``w`` (P,); ``scale`` is that of the update, which follows."""

@@ -499,6 +499,11 @@ def test_decay_and_excluded_parameters_of_a_stage(tables, tmp_path):
             {},
             "config: training.weight_decay is -1, expected a finite number of at least 0",
         ),
+        (
+            {"learning_rate_factors": {"W": -1}},
+            {},
+            "training.learning_rate_factors['W'] is -1, expected a positive number",
+        ),
         ({"weight_decay": {"W": "x"}}, {}, "training.weight_decay['W'] is 'x', expected a finite number"),
         (
             {"weight_decay": 1e-3},
@@ -507,14 +512,15 @@ def test_decay_and_excluded_parameters_of_a_stage(tables, tmp_path):
         ),
     ],
 )
-def test_bad_decays(tables, training, stage, message):
+def test_bad_decays_and_factors(tables, training, stage, message):
     with pytest.raises(RecipeError, match=re.escape(message)):
         recipe_from_dict(tables | {"training": training, "stage": [stage]})
 
 
-def test_a_decay_of_no_parameter_is_found_before_training(tables, tmp_path):
-    stages = [{"num_epochs": 1}, {"num_epochs": 1, "weight_decay": {"w_embed": 1e-3}}]
-    with pytest.raises(ValueError, match="stage.2: weight_decay has 'w_embed', which matches none of"):
+@pytest.mark.parametrize("option", ["weight_decay", "learning_rate_factors"])
+def test_a_pattern_of_no_parameter_is_found_before_training(option, tables, tmp_path):
+    stages = [{"num_epochs": 1}, {"num_epochs": 1, option: {"w_embed": 1e-3}}]
+    with pytest.raises(ValueError, match=f"stage.2: {option} has 'w_embed', which matches none of"):
         train(tables | {"stage": stages}, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -27,6 +27,15 @@ from rnnlab.training.options import CHANGEABLE, Options, with_changes
         ),
         ({"weight_decay": {"W": "1"}}, r"weight_decay\['W'\] is '1', expected a finite number of at least 0"),
         ({"weight_decay": 0.1, "update_rule": "adamw"}, "the update rule has optim_config.weight_decay 0.01"),
+        ({"learning_rate_factors": 0.1}, "learning_rate_factors is 0.1, expected a mapping"),
+        (
+            {"learning_rate_factors": {"W": 0}},
+            r"learning_rate_factors\['W'\] is 0, expected a positive number; trains freezes",
+        ),
+        (
+            {"learning_rate_factors": {"W": 2, "w*": 1}},
+            r"learning_rate_factors has 'w\*', which matches none of W, b",
+        ),
         ({"weight_decay": {"w*": 1e-4}}, r"weight_decay has 'w\*', which matches none of W, b"),
         ({"num_epochs": 0}, "Solver: num_epochs is 0, expected an integer of at least 1"),
         ({"num_epochs": len}, "Solver: num_epochs is <built-in function len>, expected an integer"),

@@ -283,6 +283,7 @@ def test_weight_decay_follows_the_schedule(graphs, device):
     """In a graph too, which is captured once."""
     options = {
         "weight_decay": {"*_embed": 0.1, "W*": 0.5},
+        "learning_rate_factors": {"W_embed": 0.5, "b*": 2},
         "schedule": {"name": "warmup", "over": 8},
         "trains": ["!W_vocab"],
         "optim_config": {"learning_rate": 0.05},
