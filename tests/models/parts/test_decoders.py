@@ -114,14 +114,22 @@ def test_padding_carries_the_state_through(decoder, rng):
 @every_cell
 def test_a_decoder_decodes_as_it_trains(decoder, cell, rng):
     part = DECODERS[decoder](recurrence(cell))
-    params = random_parameters(part, rng)
-    words = rng.standard_normal((N, T, W))
     image, state = image_for(decoder, rng), tuple(rng.standard_normal((N, H)) for _ in range(part.num_states))
-    decoded, _ = part.forward(params, words, Source(state, image), None)
-    decoding = part.start(params, Source(state, image))
+    assert_decodes(part, Source(state, image), rng)
+
+
+def assert_decodes(part, source, rng):
+    """Steps of decoding give the outputs and the attention of a whole sequence."""
+    params, words = random_parameters(part, rng), rng.standard_normal((N, T, W))
+    decoded, _ = part.forward(params, words, source, None)
+    state = part.start(params, source)
     for t in range(T):
-        step, decoding = part.advance(words[:, t], decoding)
+        step, state = part.advance(words[:, t], state)
         np.testing.assert_allclose(step.hidden, decoded.hidden[:, t], rtol=1e-12)
+        if part.context_dim:
+            np.testing.assert_allclose(step.contexts, decoded.contexts[:, t], rtol=1e-12)
+        if part.attends_to_source:
+            np.testing.assert_allclose(part.attention(state), decoded.weights["source"][:, t], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("memory_dim", "target"), [(P, False), (0, True), (P, True)])
@@ -192,18 +200,11 @@ def test_the_whole_gradient_of_the_states(decoder, rng, monkeypatch):
 
 def test_attentive_decoder_decodes_as_it_trains(rng):
     part = AttentiveDecoder(recurrence("lstm"), W, H, memory_dim=P, attention_dim=3, target=True)
-    params, words = random_parameters(part, rng), rng.standard_normal((N, T, W))
     mask = np.array([[1, 1], [1, 0], [0, 1]], bool)
     source = Source(
         tuple(rng.standard_normal((N, H)) for _ in range(2)), memory=rng.standard_normal((N, 2, P)), mask=mask
     )
-    decoded, _ = part.forward(params, words, source, None)
-    state = part.start(params, source)
-    for t in range(T):
-        step, state = part.advance(words[:, t], state)
-        np.testing.assert_allclose(step.hidden, decoded.hidden[:, t], rtol=1e-12)
-        np.testing.assert_allclose(step.contexts, decoded.contexts[:, t], rtol=1e-12)
-        np.testing.assert_allclose(state[1], decoded.weights["source"][:, t], rtol=1e-12)
+    assert_decodes(part, source, rng)
 
 
 @pytest.mark.parametrize("target", [False, True])
@@ -229,15 +230,7 @@ def test_layers_above_attention(target, dropout, rng):
         return dwords, dsource.memory, *dsource.state
 
     assert_part(part, forward, backward, inputs, rng)
-    params, words = random_parameters(part, rng), inputs["words"]
-    source = Source((inputs["state0"], inputs["state1"]), memory=inputs["memory"])
-    decoded, _ = part.forward(params, words, source, None)
-    state = part.start(params, source)
-    for t in range(T):
-        step, state = part.advance(words[:, t], state)
-        np.testing.assert_allclose(step.hidden, decoded.hidden[:, t], rtol=1e-12)
-        np.testing.assert_allclose(step.contexts, decoded.contexts[:, t], rtol=1e-12)
-        np.testing.assert_allclose(part.attention(state), decoded.weights["source"][:, t], rtol=1e-12)
+    assert_decodes(part, Source((inputs["state0"], inputs["state1"]), memory=inputs["memory"]), rng)
 
 
 @pytest.mark.parametrize("num_layers", [2, 3])
