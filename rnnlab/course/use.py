@@ -75,7 +75,8 @@ def use(model: CaptioningRNN, **functions: Callable[..., Any]) -> AbstractContex
     model : CaptioningRNN
         It must be on the CPU. For the functions of a cell, it must have one recurrent layer without attention
         and without regularisation of the recurrence; for a sequence function, also no ``project_cell``. For
-        the last three functions, its output must be "linear"; for the loss, without label smoothing.
+        the last three functions, its output must be "linear", without ``tied_embeddings``; for the loss, also
+        without label smoothing.
     **functions : callable
         The functions, by the names above. They get inputs and parameters as read-only arrays.
 
@@ -170,7 +171,7 @@ def _check_model(model: Any) -> None:
         raise InputTypeError(f"use: model is a {type(model).__name__}, expected a CaptioningRNN")
     if model.device != "cpu":
         raise InputError(f"use: the model is on {model.device}, expected the CPU, where NumPy functions run")
-    layer = getattr(model.decoder, "layer", None)
+    layer = getattr(_decoder_of(model), "layer", None)
     students = (StudentEmbedding, StudentLayer, StudentOutputLoss)
     if any(isinstance(part, students) for part in (model.embedding, layer, model.output_loss)):
         raise InputError(
@@ -203,21 +204,28 @@ def _parts(model: CaptioningRNN, functions: Functions) -> list[tuple[Any, str, A
         parts.append((model, "embedding", StudentEmbedding(model.embedding, functions)))
     if of_cell := [name for name in functions if any(name in cell for cell in CELLS.values())]:
         _check_cell(model, of_cell)
-        cell, decoder = model.cell_type, model.decoder
-        if isinstance(decoder, FirstInputDecoder):
-            decoder = decoder.decoder
+        cell, decoder = model.cell_type, _decoder_of(model)
         kind = StudentLayer if f"{cell}_forward" in functions else StudentSteps
         parts.append((decoder, "layer", kind(decoder.layer, cell, functions)))
     of_output = [name for name in functions if name.startswith("temporal_")]
     if of_output:
         _refuse(model, of_output[0], "output", "linear")
-        _refuse(model, of_output[0], "tied_embeddings", False)
+        if model.config()["tied_embeddings"]:
+            raise InputError(
+                f"use: the model's tied_embeddings is True, expected False with {of_output[0]}, which needs "
+                "the weight W_vocab"
+            )
         check_label_smoothing(functions, model.label_smoothing)
         loss = StudentOutputLoss(model.output, functions, model.null_token)
         parts.append((model, "output_loss", loss))
     if "temporal_affine_forward" in functions:
         parts.append((model, "output", StudentOutput(model.output, functions)))
     return parts
+
+
+def _decoder_of(model: CaptioningRNN) -> Any:
+    """The decoder that has the recurrent layer."""
+    return model.decoder.decoder if isinstance(model.decoder, FirstInputDecoder) else model.decoder
 
 
 def _check_cell(model: CaptioningRNN, names: list[str]) -> None:

@@ -57,10 +57,11 @@ def model_cases(
         yield name, Seq2Seq(words, words, 3, 2, cell, **common, **options), (source, captions)
     for cell in cells:
         options = {"decoder_layers": 2, "layer_dropout": 0.2, **to_regions}
-        yield f"CaptioningRNN {cell} two layers", captioner(cell, **options), (regions, captions)
+        yield f"CaptioningRNN {cell} attention, two layers", captioner(cell, **options), (regions, captions)
         options = {"decoder_layers": 3, "layer_dropout": 0.2, "attention": None}
-        translating = Seq2Seq(words, words, 3, 2, cell, **common, **options)
-        yield f"Seq2Seq {cell} three layers", translating, (source, captions)
+        options |= {"tied_embeddings": True, "output": "linear"}
+        translating = Seq2Seq(words, words, 3, 3, cell, **common, **options)
+        yield f"Seq2Seq {cell} three layers, tied", translating, (source, captions)
     for cell in cells:
         rates = {"zoneout_h": 0.2, "recurrent_dropout": 0.2, "weight_dropout": 0.2}
         regularisation = {name: rate for name, rate in rates.items() if allows(cell, {name: rate})}

@@ -152,8 +152,9 @@ class CaptioningRNN(EncoderDecoder):
         so that a state is remembered for longer (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1). Must
         be 0 for a cell without a forget gate.
     initialisation : "course" or "uniform"
-        "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100. "uniform":
-        all from U(-init_scale, init_scale). Biases start at zero.
+        "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100, or with
+        ``tied_embeddings`` from N(0, 1) / sqrt(wordvec_dim). "uniform": all from U(-init_scale, init_scale).
+        Biases start at zero.
     init_scale : float > 0
         Bound of the "uniform" initialisation; 0.08 is LRCN's. Other values need "uniform".
     regularisation : mapping, optional
@@ -243,7 +244,8 @@ class CaptioningRNN(EncoderDecoder):
 
     def __repr__(self) -> str:
         names = ["cell_type", "image_input", "input_dim", "wordvec_dim", "hidden_dim"]
-        names += [n for n in ("decoder_layers", "attention", "target_attention") if self._options[n]]
+        more = ("decoder_layers", "attention", "target_attention", "tied_embeddings")
+        names += [name for name in more if self._options[name]]
         names += ["reviewer"] if self.reviewer.blocks else []
         options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
         sizes = f"{len(self.word_to_idx):,} words, {self.params.flat.size:,} {self.dtype} parameters"

@@ -112,7 +112,7 @@ class EncoderDecoder(Inference):
             [name for part in done if part is not None for name in part.shapes()]
             for done in ((output, reconstructor), (decoder,), (embedding,))
         )
-        self._initialise(shapes, rng, reviewer.fan_ins())
+        self._initialise(shapes, rng, {**reviewer.fan_ins(), **output.fan_ins()})
         self.to(device)
 
     def widened_from(self, config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ class EncoderDecoder(Inference):
         Parameters
         ----------
         hidden : (N, T, H)
-            Not to be changed.
+            Those of the last layer. Not to be changed.
         real : (N, T)
             1 for the steps of a sentence, 0 for padding.
         share : float

@@ -154,7 +154,7 @@ class Inference(Model):
         return self.reviewer.forward(self.params, source)[0]
 
     def hidden_states(self, source: Any, sentences: Array) -> Array:
-        """The hidden states of the decoder under teacher forcing.
+        """The hidden states of the decoder's last layer under teacher forcing.
 
         Nothing is dropped, and zoneout takes its expectation.
 
@@ -180,10 +180,10 @@ class Inference(Model):
         return self._ops.asnumpy(self._decoded(inputs, forced)[0].hidden)
 
     def last_states(self, source: Any, sentences: Array) -> Array:
-        """The hidden state that predicts the last token of each sentence, under teacher forcing.
+        """The hidden state that predicts the last token of each sentence, of the decoder's last layer.
 
-        Nothing is dropped, and zoneout takes its expectation. For a sentence that the model generated, it is
-        the hidden state from which it generated the last token.
+        Under teacher forcing, nothing is dropped, and zoneout takes its expectation. For a sentence that the
+        model generated, it is the hidden state from which it generated the last token.
 
         Parameters
         ----------

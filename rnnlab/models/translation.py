@@ -75,8 +75,8 @@ class Seq2Seq(EncoderDecoder):
         Number of encoder layers.
     bidirectional : bool
         Whether the encoder reads in both directions.
-    decoder_layers : int, optional
-        Number of stacked recurrent layers of the decoder, 1 if left out. The first one starts from the
+    decoder_layers : int
+        Number of stacked recurrent layers of the decoder. The first one starts from the
         encoder's final states. Each further layer starts at zero and reads the hidden states of the layer
         below; the output reads those of the last one. Attention belongs to the first layer.
     attention : "additive", "dot", "bilinear" or None
@@ -138,8 +138,9 @@ class Seq2Seq(EncoderDecoder):
         so that a state is remembered for longer (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1). Must
         be 0 for a cell without a forget gate.
     initialisation : "course" or "uniform"
-        "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100. "uniform":
-        all from U(-init_scale, init_scale). Biases start at zero.
+        "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100, or with
+        ``tied_embeddings`` from N(0, 1) / sqrt(wordvec_dim). "uniform": all from U(-init_scale, init_scale).
+        Biases start at zero.
     init_scale : float > 0
         Bound of the "uniform" initialisation; 0.08 is LRCN's. Other values need "uniform".
     regularisation : mapping, optional
@@ -172,7 +173,7 @@ class Seq2Seq(EncoderDecoder):
         encoder_dim: Count | None = None,
         num_layers: Count = 1,
         bidirectional: bool = True,
-        decoder_layers: Count | None = None,
+        decoder_layers: Count = 1,
         attention: AttentionScore | None = "additive",
         attention_dim: Count | None = None,
         target_attention: bool = False,
@@ -229,7 +230,8 @@ class Seq2Seq(EncoderDecoder):
 
     def __repr__(self) -> str:
         names = ["cell_type", "wordvec_dim", "hidden_dim", "attention", "target_attention"]
-        names += ["decoder_layers"] if self._options["decoder_layers"] else []
+        names += ["decoder_layers"] if self._options["decoder_layers"] > 1 else []
+        names += ["tied_embeddings"] if self._options["tied_embeddings"] else []
         options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
         words = f"{len(self.source_word_to_idx):,} to {len(self.word_to_idx):,} words"
         return f"Seq2Seq({options}; {words}, {self.params.flat.size:,} {self.dtype} parameters)"

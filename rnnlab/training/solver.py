@@ -103,11 +103,11 @@ class Solver:
         ``lambda iteration, epoch: 0.5**epoch``. It is not saved, so :meth:`resume` needs it again.
     learning_rate_factors : mapping, optional
         Factors of the learning rate of single parameters, by patterns of names; the first one that matches
-        applies, and without any it is 1: ``{"W_embed": 0.1, "W*": 0.5}``.
+        applies, and without any it is 1: ``{"W_embed": 0.1, "encoder_*": 0.5}``.
     weight_decay : float or mapping, optional
         Decoupled weight decay, w -= learning_rate decay w before each update; with adam it is AdamW
         (:mod:`rnnlab.training.weight_decay`). A number is the decay of all matrices, not of biases. A mapping
-        has patterns of names; the first one that matches applies: ``{"W_embed": 0, "W*": 1e-4}``.
+        has patterns of names; the first one that matches applies: ``{"W_embed": 0, "*W*": 1e-4}``.
     scheduled_sampling : mapping, optional
         Probability over time that the decoder reads a word drawn from its own distribution instead of the
         true one: ``{"name": "constant", "value": 0.25}``. The name is constant, linear, epoch_fraction or

@@ -60,10 +60,10 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
     ------
     FileNotFoundError, CheckpointError
         As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies, the cells, the outputs, the
-        numbers of layers or the places where an image enters differ, if only one model has a reviewer or
-        classifies, if both attend to an image and the initial states come from different vectors, if a deep
-        output reads other contexts, if the shapes of a parameter do not fit, or if no parameter has the same
-        name.
+        numbers of layers or the places where an image enters differ, if only one model has a reviewer, tied
+        embeddings or classes, if both attend to an image and the initial states come from different vectors,
+        if a deep output reads other contexts, if the shapes of a parameter do not fit, or if no parameter has
+        the same name.
     """
     checkpoint = load_checkpoint(path)
     config = checkpoint.model.get("config", {})
@@ -103,6 +103,12 @@ def _contexts(config: Mapping[str, Any]) -> str | None:
     return _SOURCE if config.get("attention") else _PAST
 
 
+def _check_equal(path: PathLike, option: str, found: Any, wanted: Any) -> None:
+    """Raise CheckpointError if an option of the model in the checkpoint is not that of the model."""
+    if found != wanted:
+        raise CheckpointError(path, f"model: {option}", repr(found), f"{wanted!r}, as the model has")
+
+
 def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Check that parameters of the same name have the same meaning in both models.
 
@@ -110,29 +116,26 @@ def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, A
     ``W_proj`` may map an image to a state or to a word vector; with attention to regions, it maps their mean
     or a global vector. ``W_vocab`` may read a state or a deep output, ``W_deep_z`` the contexts of one
     attention or the other, and ``source_`` parameters may attend to the source or to thought vectors.
+    ``W_embed`` may be the weight of the scores as well.
     """
     for name in ("cell_type", "image_input", "output", "num_layers"):
         values = found.get(name), wanted.get(name)
-        if None not in values and values[0] != values[1]:
-            raise CheckpointError(path, f"model: {name}", repr(values[0]), f"{values[1]!r}, as the model has")
-    if "decoder_layers" in found and "decoder_layers" in wanted:
-        layers = [num_decoder_layers(each) for each in (found, wanted)]
-        if layers[0] != layers[1]:
-            expected = f"{layers[1]}, as the model has"
-            raise CheckpointError(path, "model: decoder_layers", layers[0], expected)
+        if None not in values:
+            _check_equal(path, name, *values)
+    if "word_to_idx" in found and "word_to_idx" in wanted:  # older checkpoints lack these options
+        _check_equal(path, "decoder_layers", *map(num_decoder_layers, (found, wanted)))
+        _check_equal(
+            path, "tied_embeddings", *(bool(each.get("tied_embeddings")) for each in (found, wanted))
+        )
     if "reviewer" in found and "reviewer" in wanted:
         blocks = [dict(each["reviewer"] or {}).get("blocks") for each in (found, wanted)]
-        if (blocks[0] is None) != (blocks[1] is None):
-            raise CheckpointError(
-                path, "model: reviewer: blocks", blocks[0], f"{blocks[1]}, as the model has"
-            )
+        if None in blocks:
+            _check_equal(path, "reviewer: blocks", *blocks)
     classes = [each.get("num_classes") for each in (found, wanted)]
-    if found and wanted and None in classes and classes != [None, None]:
-        raise CheckpointError(path, "model: num_classes", classes[0], f"{classes[1]}, as the model has")
+    if found and wanted and None in classes:
+        _check_equal(path, "num_classes", *classes)
     if found.get("attention") and wanted.get("attention"):
-        vectors = [each.get("global_dim") for each in (found, wanted)]
-        if vectors[0] != vectors[1]:
-            raise CheckpointError(path, "model: global_dim", vectors[0], f"{vectors[1]}, as the model has")
+        _check_equal(path, "global_dim", found.get("global_dim"), wanted.get("global_dim"))
     contexts = [_contexts(each) for each in (found, wanted)]
     if "deep" in (found.get("output"), wanted.get("output")) and contexts in _OTHER_CONTEXTS:
         raise CheckpointError(path, "model: attention", contexts[0], f"{contexts[1]}, as the model has")

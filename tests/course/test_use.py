@@ -531,7 +531,7 @@ def test_what_cannot_be_called():
         (
             {"tied_embeddings": True, "hidden_dim": W},
             SHARED,
-            "tied_embeddings is True, expected False with temporal_affine_forward",
+            "tied_embeddings is True, expected False with temporal_affine_forward, which needs the weight",
         ),
         ({"label_smoothing": 0.1}, SHARED, "label_smoothing is 0.1, expected 0 with temporal_softmax_loss"),
     ],
@@ -565,8 +565,9 @@ def test_other_models():
         use(model, **sequences("rnn"))
 
 
-def test_a_model_that_runs_with_functions_already():
-    model = build()
+@pytest.mark.parametrize("image_input", ["initial_state", "first_input", "every_step"])
+def test_a_model_that_runs_with_functions_already(image_input):
+    model = build(image_input=image_input)
     for functions in (sequences("rnn"), {"temporal_softmax_loss": len}, {"word_embedding_forward": len}):
         with use(model, **functions):
             refused("use: the model is within another use already", model, **sequences("rnn"))

@@ -53,10 +53,10 @@ def test_the_values_in_the_help_are_toml(kind):
     assert not re.search(r"\b(None|True|False|MODES)\b", text)
     examples = re.findall(r"\{.*?\}", text)
     assert '{ name = "exponential", decay = 0.95 }' in examples
-    assert '{ W_embed = 0, "W*" = 1e-4 }' in examples
+    assert '{ W_embed = 0, "*W*" = 1e-4 }' in examples
     for example in examples:
         table = tomllib.loads(f"key = {example}")["key"]
-        assert "name" in table or set(table) == {"W_embed", "W*"}
+        assert "name" in table or "W_embed" in table
 
 
 def test_none_in_the_help_is_the_value_of_toml():

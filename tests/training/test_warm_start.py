@@ -131,6 +131,8 @@ REVIEWER = {"attention": "additive", "reviewer": {"blocks": 1, "steps": 2}}
             {"image_input": "second_layer", "decoder_layers": 3},
             "decoder_layers: found 2, expected 3, as the model has",
         ),
+        ({}, {"tied_embeddings": True}, "tied_embeddings: found False, expected True, as the model has"),
+        ({"tied_embeddings": True}, {}, "tied_embeddings: found True, expected False, as the model has"),
         ({}, {"output": "deep"}, "output: found 'linear', expected 'deep', as the model has"),
         ({"attention": "additive"}, REVIEWER, "reviewer: blocks: found None, expected 1, as the model has"),
         (REVIEWER, {"attention": "additive"}, "reviewer: blocks: found 1, expected None, as the model has"),

@@ -90,7 +90,8 @@ def _check_tied(model: str, options: Mapping[str, Any]) -> None:
     if options["hidden_dim"] != options["wordvec_dim"]:
         raise InputError(
             f"{model}: tied_embeddings is True, which needs hidden_dim and wordvec_dim to be equal with "
-            f"output 'linear', found {options['hidden_dim']} and {options['wordvec_dim']}"
+            f"output 'linear', found {options['hidden_dim']} and {options['wordvec_dim']}: set "
+            "them equal, or use output 'deep'"
         )
 
 

@@ -7,9 +7,9 @@ An image enters as the initial state or in one of three ways:
     second layer  layer 1 sees words; layer 2 sees            LRCN, factored
                   [layer 1's hidden state, v]
 
-A further decoder attends to a memory, to its own past states, or to both. Recurrent layers may be stacked on
-each decoder. Besides the forward and backward of a part, each decoder has ``start`` and ``advance`` for
-decoding, which run the same cells step by step:
+A further decoder attends to a memory, to its own past states, or to both. Further recurrent layers may be
+stacked on a decoder, and all of them read the image as first input. Besides the forward and backward of a
+part, each decoder has ``start`` and ``advance`` for decoding, which run the same cells step by step:
 
     decoder.forward(params, words, source, lengths, rng) -> decoded, cache
     decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
@@ -235,21 +235,22 @@ class StackedDecoder:
 
     Parameters
     ----------
-    first : RecurrentDecoder or AttentiveDecoder
+    lowest : RecurrentDecoder or AttentiveDecoder
+        The first layer.
     above : sequence of RecurrentDecoder
     dropout : float in [0, 1)
         Probability of dropping an element of the hidden states that a layer above reads.
     """
 
-    def __init__(self, first: Any, above: Sequence[RecurrentDecoder], *, dropout: float = 0.0) -> None:
-        self.first, self._dropout = first, dropout
+    def __init__(self, lowest: Any, above: Sequence[RecurrentDecoder], *, dropout: float = 0.0) -> None:
+        self.lowest, self._dropout = lowest, dropout
         self._above = [(f"layer{k}_", layer) for k, layer in enumerate(above, 2)]
-        self.num_states, self.context_dim = first.num_states, first.context_dim
-        self.attends_to_source, self.attends_to_past = first.attends_to_source, first.attends_to_past
+        self.num_states, self.context_dim = lowest.num_states, lowest.context_dim
+        self.attends_to_source, self.attends_to_past = lowest.attends_to_source, lowest.attends_to_past
 
     def shapes(self) -> Shapes:
         """Those of all layers, with the prefixes "layer1_", "layer2_" and so on."""
-        layers = [("layer1_", self.first), *self._above]
+        layers = [("layer1_", self.lowest), *self._above]
         return {
             name: shape for prefix, layer in layers for name, shape in scoped(prefix, layer.shapes()).items()
         }
@@ -258,7 +259,7 @@ class StackedDecoder:
         self, params: Any, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """As the first layer's, with the hidden states (N, T, H) of the last layer."""
-        decoded, first = self.first.forward(params.scope("layer1_"), words, source, lengths, rng)
+        decoded, ran_lowest = self.lowest.forward(params.scope("layer1_"), words, source, lengths, rng)
         hidden, above = decoded.hidden, []
         for prefix, layer in self._above:
             hidden, dropped = dropout_forward(hidden, self._dropout, rng=rng)
@@ -267,25 +268,25 @@ class StackedDecoder:
             )
             hidden = upper.hidden
             above.append((dropped, cache))
-        return decoded._replace(hidden=hidden, first=None), (first, above)
+        return decoded._replace(hidden=hidden, first=None), (ran_lowest, above)
 
     def backward(
         self, ddecoded: Decoded, cache: Any, grads: Any, *, whole_dh: Array | None = None
     ) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
-        first, above = cache
+        ran_lowest, above = cache
         dhidden, image = ddecoded.hidden, None
         for (prefix, layer), (dropped, ran) in zip(reversed(self._above), reversed(above), strict=True):
             dinputs, dsource = layer.backward(Decoded(dhidden), ran, grads.scope(prefix), whole_dh=whole_dh)
             dhidden, whole_dh = dropout_backward(dinputs, dropped), None
             image = dsource.image if image is None else image
         ddecoded = ddecoded._replace(hidden=dhidden, first=None)
-        dwords, dsource = self.first.backward(ddecoded, first, grads.scope("layer1_"))
+        dwords, dsource = self.lowest.backward(ddecoded, ran_lowest, grads.scope("layer1_"))
         return dwords, dsource if image is None else dsource._replace(image=image)
 
     def start(self, params: Any, source: Source) -> DecodingState:
         """The decoding states of all layers before the first word."""
-        return self.first.start(params.scope("layer1_"), source), tuple(
+        return self.lowest.start(params.scope("layer1_"), source), tuple(
             layer.start(params.scope(prefix), _source_above(layer, source)) for prefix, layer in self._above
         )
 
@@ -293,18 +294,18 @@ class StackedDecoder:
         self, words: Array, state: DecodingState, looked_up: WordEmbeddingCache | None = None
     ) -> tuple[Decoded, DecodingState]:
         """Words (N, W) to the outputs of one step and the decoding state after it."""
-        first, above = state
-        decoded, first = self.first.advance(words, first, looked_up)
+        lowest, above = state
+        decoded, lowest = self.lowest.advance(words, lowest, looked_up)
         hidden, after = decoded.hidden, []
         for (_, layer), before in zip(self._above, above, strict=True):
-            upper, below = layer.advance(hidden, before)
+            upper, state_after = layer.advance(hidden, before)
             hidden = upper.hidden
-            after.append(below)
-        return decoded._replace(hidden=hidden), (first, tuple(after))
+            after.append(state_after)
+        return decoded._replace(hidden=hidden), (lowest, tuple(after))
 
     def attention(self, state: DecodingState) -> Array:
         """The first layer's weights (n, L) over the source at the step that led to a state."""
-        return self.first.attention(state[0])
+        return self.lowest.attention(state[0])
 
 
 class FirstInputDecoder:
@@ -364,7 +365,7 @@ class FirstInputDecoder:
 
 def num_decoder_layers(options: Mapping[str, Any]) -> int:
     """The number of recurrent layers of the decoder that the options of a model choose."""
-    return options["decoder_layers"] or (2 if options.get("image_input") == "second_layer" else 1)
+    return options.get("decoder_layers") or (2 if options.get("image_input") == "second_layer" else 1)
 
 
 def build_decoder(

@@ -35,8 +35,8 @@ def initialise(
     ----------
     params : Parameters
     kind : "course" or "uniform"
-        "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100 (cs231n). "uniform":
-        all weights from U(-scale, scale).
+        "course": weights from N(0, 1) / sqrt(fan-in), word vectors without a fan-in from N(0, 1) / 100
+        (cs231n). "uniform": all weights from U(-scale, scale).
     scale : float > 0
     rng : numpy Generator
     fan_ins : mapping of str to number or array
@@ -48,7 +48,7 @@ def initialise(
             view[...] = 0
         elif kind == "uniform":
             view[...] = rng.uniform(-scale, scale, view.shape)
-        elif name in ("W_embed", "W_source"):
+        elif name in ("W_embed", "W_source") and name not in fan_ins:
             view[...] = rng.standard_normal(view.shape) / 100
         else:
             fan_in = fan_ins.get(name, len(view))

@@ -13,6 +13,7 @@ from rnnlab.layers import (
     tanh_backward,
     tanh_forward,
 )
+from rnnlab.models.parts.initialisation import FanIns
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array, Random, Shapes
@@ -38,17 +39,27 @@ class LinearOutput:
         """W_vocab and b_vocab."""
         return {"W_vocab": (self.hidden_dim, self.vocabulary_size), "b_vocab": (self.vocabulary_size,)}
 
+    def fan_ins(self) -> FanIns:
+        """Those that differ from a weight's number of rows."""
+        return {}
+
     def forward(self, params: Parameters, inputs: OutputInputs, *, rng: Random = None) -> tuple[Array, Any]:
         """Hidden states (M, H) to scores (M, V)."""
         hidden, dropped = dropout_forward(inputs.hidden, self.dropout, rng=rng)
-        scores, projected = affine_forward(hidden, params["W_vocab"], params["b_vocab"])
-        return scores, (dropped, projected)
+        scores, mapped = self._map_forward(params, hidden)
+        return scores, (dropped, mapped)
 
     def backward(self, dscores: Array, cache: Any, grads: Parameters) -> OutputInputs:
         """Add the parameters' gradients; return the gradient of the hidden states, (M, H)."""
-        dropped, projected = cache
-        dhidden, _, _ = affine_backward(dscores, projected, into=(grads["W_vocab"], grads["b_vocab"]))
-        return OutputInputs(dropout_backward(dhidden, dropped))
+        dropped, mapped = cache
+        return OutputInputs(dropout_backward(self._map_backward(dscores, mapped, grads), dropped))
+
+    def _map_forward(self, params: Parameters, hidden: Array) -> tuple[Array, Any]:
+        return affine_forward(hidden, params["W_vocab"], params["b_vocab"])
+
+    def _map_backward(self, dscores: Array, cache: Any, grads: Parameters) -> Array:
+        dhidden, _, _ = affine_backward(dscores, cache, into=(grads["W_vocab"], grads["b_vocab"]))
+        return dhidden
 
 
 class TiedOutput(LinearOutput):
@@ -61,20 +72,20 @@ class TiedOutput(LinearOutput):
         """b_vocab; the weight belongs to the word embedding."""
         return {"b_vocab": (self.vocabulary_size,)}
 
-    def forward(self, params: Parameters, inputs: OutputInputs, *, rng: Random = None) -> tuple[Array, Any]:
-        """Hidden states (M, W) to scores (M, V)."""
-        hidden, dropped = dropout_forward(inputs.hidden, self.dropout, rng=rng)
-        weight = params["W_embed"]
-        scores = ops_for(hidden).affine(hidden, weight.T, params["b_vocab"])
-        return scores, (dropped, hidden, weight)
+    def fan_ins(self) -> FanIns:
+        """That of W_embed, whose rows are the columns of the map."""
+        return {"W_embed": self.hidden_dim}
 
-    def backward(self, dscores: Array, cache: Any, grads: Parameters) -> OutputInputs:
-        """Add the parameters' gradients; return the gradient of the hidden states, (M, W)."""
-        dropped, hidden, weight = cache
+    def _map_forward(self, params: Parameters, hidden: Array) -> tuple[Array, Any]:
+        weight = params["W_embed"]
+        return ops_for(hidden).affine(hidden, weight.T, params["b_vocab"]), (hidden, weight)
+
+    def _map_backward(self, dscores: Array, cache: Any, grads: Parameters) -> Array:
+        hidden, weight = cache
         ops = ops_for(dscores)
         ops.matmul_add(dscores.T, hidden, grads["W_embed"])
         ops.add_column_sums(dscores, grads["b_vocab"])
-        return OutputInputs(dropout_backward(ops.matmul(dscores, weight), dropped))
+        return ops.matmul(dscores, weight)
 
 
 class DeepOutput:
@@ -108,6 +119,10 @@ class DeepOutput:
         if self.context_dim:
             deep["W_deep_z"] = (self.context_dim, W)
         return deep | self.output.shapes()
+
+    def fan_ins(self) -> FanIns:
+        """As those of the map to the scores."""
+        return self.output.fan_ins()
 
     def forward(self, params: Parameters, inputs: OutputInputs, *, rng: Random = None) -> tuple[Array, Any]:
         """Hidden states (M, H), contexts (M, C) and words (M, W) to scores (M, V)."""
