@@ -24,6 +24,15 @@ def test_course():
         assert np.abs(params[name]).max() > 3 * std  # normal, not uniform
 
 
+@pytest.mark.parametrize("output", ["linear", "deep"])
+def test_tied_word_vectors_have_the_scale_of_a_weight(output):
+    words = {"<NULL>": 0, "<START>": 1, "<END>": 2} | {f"w{k}": k for k in range(3, 300)}
+    for tied, std in ((False, 1 / 100), (True, 1 / np.sqrt(50))):
+        model = CaptioningRNN(words, 8, 50, 50, "gru", output=output, tied_embeddings=tied)
+        assert model.params["W_embed"].std() == pytest.approx(std, rel=0.03)
+        assert ("W_vocab" in model.params) is not tied
+
+
 def test_each_memory_of_a_reviewer_has_its_own_fan_in():
     words = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3}
     model = CaptioningRNN(
