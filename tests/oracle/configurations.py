@@ -105,7 +105,7 @@ def translation(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         "target_attention": draws.chance(0.4),
         "bidirectional": bidirectional,
         "num_layers": draws.size(3),
-        "decoder_layers": draws.optional(lambda: draws.size(3), 0.4),
+        "decoder_layers": draws.size(3) if draws.chance(0.4) else 1,
         "encoder_dim": draws.optional(draws.size, 0.6),
         "layer_dropout": draws.rate(),
         "encoder_reconstruction": draws.rate(),
@@ -204,7 +204,7 @@ def with_effect(options: dict[str, Any]) -> dict[str, Any]:
         "attention_dim": score != "additive" and not options.get("reviewer"),
         "detach_target": not any(arnets),
         "layer_dropout": options.get("num_layers", 1) == 1
-        and (options.get("decoder_layers") or 1) == 1
+        and options.get("decoder_layers") in (None, 1)
         and options.get("image_input") != "second_layer",
         "tied_embeddings": options.get("output") == "linear"
         and options.get("wordvec_dim") != options["hidden_dim"],
