@@ -192,7 +192,7 @@ def test_translations(options, rng, monkeypatch):
     for gradient, tokens, dtype in (
         (inputs.source, source, translation.W),
         (inputs.target, target[:, :-1], translation.W),
-        (inputs.hidden, target[:, :-1], translation.H),
+        (inputs.hidden, target[:, :-1], model.config()["hidden_dim"]),
     ):
         assert gradient.shape == (*tokens.shape, dtype)
         assert np.abs(gradient).max() > 1e-5, "a vacuous check"
