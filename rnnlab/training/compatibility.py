@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from itertools import islice
 from reprlib import repr as shortened
@@ -11,6 +12,7 @@ import numpy as np
 
 from rnnlab.errors import InputError
 from rnnlab.models.base import LOSS_PARTS, LOSSES
+from rnnlab.options import as_plain
 from rnnlab.reading import PathLike
 from rnnlab.training.checkpoint import (
     Checkpoint,
@@ -29,7 +31,8 @@ _ROUNDING = 1e-6  # relative to a feature's mean
 def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
     """Check that a model has the class, the configuration, the shapes and the dtype of a checkpoint's model.
 
-    The weights of the losses may change during training. Those from its beginning are compared.
+    The weights of the losses may change during training. Those from its beginning are compared. An option
+    that the checkpoint lacks, because the library did not have it yet, counts as its default.
 
     Raises
     ------
@@ -44,7 +47,8 @@ def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
     options = {**options, **checkpoint.solver.get("loss_weights", {})}
     sizes = [size for _, size in LOSS_PARTS.values()]
     for name in {**options, **given}:
-        found, expected = options.get(name), given.get(name)
+        expected = given.get(name)
+        found = options[name] if name in options else _default(type(model), name)
         if found == expected or (name in sizes and None in (found, expected)):  # check_shapes compares these
             continue
         if isinstance(found, dict) and isinstance(expected, dict) and name.endswith("word_to_idx"):
@@ -55,6 +59,15 @@ def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
     check_shapes(path, checkpoint.parameters.shapes, model.params.shapes)
     if checkpoint.parameters.dtype != model.params.dtype:
         raise CheckpointError(path, "parameters", checkpoint.parameters.dtype, model.params.dtype)
+
+
+def _default(model: type, option: str) -> Any:
+    """The default of an argument of a model's constructor, or of a base class's; None if there is none."""
+    for each in model.__mro__:
+        parameter = inspect.signature(each.__init__).parameters.get(option)  # type: ignore[misc]
+        if parameter is not None:
+            return None if parameter.default is parameter.empty else as_plain(parameter.default)
+    return None
 
 
 def loss_weights(model: Any) -> dict[str, Any]:

@@ -52,6 +52,36 @@ def test_check_model_of_another_class_or_shape(path, model, make_model):
     check_model(path, load_checkpoint(path), make_model())
 
 
+class Subclass(CaptioningRNN):
+    def __init__(self, *arguments, smoothness=0.1, **options):
+        super().__init__(*arguments, **options)
+        self.smoothness = smoothness
+
+    def config(self):
+        return {**super().config(), "smoothness": self.smoothness}
+
+
+@pytest.mark.parametrize("kind", [CaptioningRNN, Subclass])
+def test_an_option_that_is_newer_than_the_checkpoint(kind, tmp_path):
+    words = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3}
+    model, path = kind(words, 5, 4, 4), tmp_path / "last.h5"
+    described = describe_model(model)
+    for name in ("decoder_layers", "tied_embeddings", "smoothness"):
+        described["config"].pop(name, None)
+    save_checkpoint(path, Checkpoint(model.params, described))
+    check_model(path, load_checkpoint(path), model)
+    for options, message in (
+        ({"decoder_layers": 2}, "model: decoder_layers: found None, expected 2, as the model given"),
+        ({"tied_embeddings": True}, "model: tied_embeddings: found False, expected True, as the model given"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            check_model(path, load_checkpoint(path), kind(words, 5, 4, 4, **options))
+    del described["config"]["hidden_dim"]
+    save_checkpoint(path, Checkpoint(model.params, described))
+    with pytest.raises(CheckpointError, match="model: hidden_dim: found 128, expected 4, as the model given"):
+        check_model(path, load_checkpoint(path), model)
+
+
 # ------------------------------------------------------------------ vocabularies and data
 
 WORDS = [f"word{k}" for k in range(1000)]
