@@ -76,8 +76,8 @@ class Seq2Seq(EncoderDecoder):
     bidirectional : bool
         Whether the encoder reads in both directions.
     decoder_layers : int
-        Number of stacked recurrent layers of the decoder. The first one starts from the
-        encoder's final states. Each further layer starts at zero and reads the hidden states of the layer
+        Number of stacked recurrent layers of the decoder. The first one starts from the encoder's final
+        states, or a reviewer's. Each further layer starts at zero and reads the hidden states of the layer
         below; the output reads those of the last one. Attention belongs to the first layer.
     attention : "additive", "dot", "bilinear" or None
         Score of the attention to the source. With None there is no attention: the source reaches the decoder
@@ -94,8 +94,8 @@ class Seq2Seq(EncoderDecoder):
     output : "linear" or "deep"
         Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
     tied_embeddings : bool
-        Whether the word vectors are also the weight of the scores, W_vocab = W_embed^T (Press and Wolf
-        2017). With the "linear" output this needs ``hidden_dim`` equal to ``wordvec_dim``.
+        Whether the word vectors of the target are also the weight of the scores, W_vocab = W_embed^T (Press
+        and Wolf 2017). With the "linear" output this needs ``hidden_dim`` equal to ``wordvec_dim``.
     word_dropout : float in [0, 1)
         Probability of dropping an element of a word vector, of the source and of the target.
     layer_dropout : float in [0, 1)

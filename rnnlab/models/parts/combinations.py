@@ -67,18 +67,16 @@ def check_combinations(model: str, options: Mapping[str, Any]) -> None:
 
 def _check_layers(model: str, options: Mapping[str, Any]) -> None:
     """Raise ValueError if there are too few layers for the image, or for dropout between layers."""
-    numbers = [name for name in ("num_layers", "decoder_layers") if name in options]
     if options.get("image_input") == "second_layer" and options.get("decoder_layers") == 1:
         raise InputError(
             f"{model}: decoder_layers is 1, which has no layer 2 for the image: with image_input "
             "'second_layer' expected at least 2, or leave it out"
         )
-    layers = [options.get("num_layers", 1)]
-    if "decoder_layers" in options:
-        layers.append(num_decoder_layers(options))
-    if options.get("layer_dropout") and max(layers) == 1:
+    counts = {"num_layers": options.get("num_layers"), "decoder_layers": num_decoder_layers(options)}
+    counts = {name: count for name, count in counts.items() if name in options}
+    if options.get("layer_dropout") and set(counts.values()) == {1}:
         raise InputError(
-            f"{model}: layer_dropout is {options['layer_dropout']}, which needs {' or '.join(numbers)} of at "
+            f"{model}: layer_dropout is {options['layer_dropout']}, which needs {' or '.join(counts)} of at "
             "least 2: it is dropout between layers"
         )
 

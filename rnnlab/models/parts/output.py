@@ -65,7 +65,9 @@ class LinearOutput:
 class TiedOutput(LinearOutput):
     """A linear output whose weight is the transposed matrix of word vectors (Press and Wolf 2017).
 
-    scores = dropout(h) W_embed^T + b_vocab
+        scores = dropout(h) W_embed^T + b_vocab
+
+    The vectors that are scored have the size of a word vector.
     """
 
     def shapes(self) -> Shapes:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs, TiedOutput, build_output
+from rnnlab.parameters import Parameters
 
 from .checks import H, N, P, V, W, assert_part, dropout_rng, random_parameters
 
@@ -68,6 +69,25 @@ def test_a_tied_output_is_a_linear_one_with_the_word_vectors(rng):
     linear.backward(np.cos(scores), other, expected_grads)
     np.testing.assert_allclose(grads["W_embed"].T, expected_grads["W_vocab"], rtol=1e-12)
     np.testing.assert_allclose(grads["b_vocab"], expected_grads["b_vocab"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [1, 3, 130, 700])
+def test_a_tied_output_of_many_words(rows, dtype, rng):
+    """Large enough for all ways to compute a product, several threads among them."""
+    size, words = 96, 3001
+    tied = WithWords(size, words)
+    params = Parameters(tied.shapes(), dtype)
+    params.flat[...] = rng.standard_normal(params.flat.size)
+    hidden, dscores = (rng.standard_normal((rows, n)).astype(dtype) for n in (size, words))
+    scores, cache = tied.forward(params, OutputInputs(hidden))
+    grads = params.zeros_like()
+    dhidden = tied.backward(dscores, cache, grads).hidden
+    h, d, W = hidden.astype(np.float64), dscores.astype(np.float64), params["W_embed"].astype(np.float64)
+    expected = (h @ W.T + params["b_vocab"], d @ W, d.T @ h, d.sum(axis=0))
+    for found, right in zip((scores, dhidden, grads["W_embed"], grads["b_vocab"]), expected, strict=True):
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, right, atol=100 * np.finfo(dtype).eps * abs(right).max())
 
 
 @pytest.mark.parametrize("tied", [False, True])
