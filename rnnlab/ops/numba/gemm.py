@@ -9,9 +9,9 @@ multiplications as the processor can run at once (Goto and van de Geijn 2008, "A
 matrix multiplication"). Products with few rows, as in a recurrent step, are as fast as those with many;
 there, libraries that are tuned for large products reach half of that speed.
 
-A weight of many products is prepacked once (:class:`Panels`). In a single product, each thread packs one
-piece of a panel at a time, which stays in its cache. Products with few rows, columns or terms have their own
-loops.
+A weight of many products is prepacked once (:class:`Panels`). In a single product, each thread packs pieces
+of a few panels at a time, and multiplies them by one block of rows after the other, which stays in its cache.
+Products with few rows, columns or terms have their own loops.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ __all__ = [
     "writeable",
 ]
 _DTYPES = tuple(map(np.dtype, DTYPES.values()))
-_DEPTH = 512  # k's in a piece of a panel: 128 KB with AVX-512, which fit into the second-level cache
+_DEPTH = 512  # k's in a piece of a panel: 128 KB with AVX-512, 32 KB with AVX or NEON
+_TOGETHER = 512 * 1024 // (_DEPTH * REGISTERS * VECTOR)  # pieces that are packed together, 512 KB
+_ROW_BLOCK = 120  # rows that are multiplied by these pieces; the second-level cache holds 512 k's of them
 _LINE = 64  # bytes of a cache line, at which panels start
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
 _SHALLOW = 8  # writing a sum takes as long as adding this number of terms
@@ -128,7 +130,8 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
         multiply_thin(x, w, first, out, _add_dots, _add_rows)
     else:
         threads = _threads(n * K * G)
-        pieces = empty((threads, min(_DEPTH, K), columns), out.dtype)
+        sizes = threads, min(_TOGETHER, -(-G // columns)), min(_DEPTH, K), columns
+        pieces = empty(sizes, out.dtype)
         _multiply.run(threads, _row_by_row(x), writeable(w), pieces, *rows_of(first, out), out)
 
 
@@ -266,21 +269,31 @@ def _multiply_panels(part, parts, x, panels, first, first_rows, out):
 
 
 @kernel(
-    "T[:,:], T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]",
-    arguments="x (n, K); w (K, G); pieces! (t, d, W); first (F, G); out! (n, G) = first",
+    "T[:,:], T[:,:], T[:,:,:,::1], T[:,:], int64, T[:,:]",
+    arguments="x (n, K); w (K, G); pieces! (t, p, d, W); first (F, G); out! (n, G) = first",
 )
 def _multiply(part, parts, x, w, pieces, first, first_rows, out):
-    """The same for a weight that is not packed; each part packs into a piece of its own."""
-    columns = pieces.shape[2]
+    """The same for a weight that is not packed; each part packs into pieces of its own."""
+    columns = pieces.shape[3]
     panels = (w.shape[1] + columns - 1) // columns
     row_parts = row_parts_of(x.shape[0], panels, parts, ROWS)
+    blocks = (x.shape[0] + row_parts * _ROW_BLOCK - 1) // (row_parts * _ROW_BLOCK)  # of each part of the rows
     edge = np.empty((ROWS, columns), out.dtype)
-    for task in share(panels * row_parts, part, parts):
-        panel, row_part = task // row_parts, task % row_parts
+    tasks = share(panels * row_parts, part, parts)
+    together = pieces.shape[1] if row_parts == 1 else 1
+    for start in range(tasks.start, tasks.stop, together):
+        first_panel, row_part = start // row_parts, start % row_parts
+        number = min(together, tasks.stop - start)
         for k in range(0, x.shape[1], _DEPTH):
-            piece = pieces[part, : min(_DEPTH, x.shape[1] - k)]
-            _lay_out_piece(w, k, panel * columns, piece)
-            rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+            depth = min(_DEPTH, x.shape[1] - k)
+            for i in range(number):
+                _lay_out_piece(w, k, (first_panel + i) * columns, pieces[part, i, :depth])
+            for block in range(row_part * blocks, (row_part + 1) * blocks):
+                for i in range(number):
+                    rows_by_piece(
+                        x, k, pieces[part, i, :depth], first_panel + i, block, row_parts * blocks,
+                        first, first_rows, edge, out,
+                    )  # fmt: skip
 
 
 @kernel(

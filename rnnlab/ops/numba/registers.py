@@ -70,7 +70,7 @@ def sum_up(context, like, rows, depth, x, x_step, w, first, first_step, out, out
         for count in range(1, ROWS + 1):
             b.position_at_end(b.append_basic_block(f"rows_{count}"))
             choice.add_case(_int64(count), b.block)
-            _add_up(b, terms, count, *arguments[2:])
+            b.call(_tile(b.module, terms, count), arguments[2:])
             b.branch(done)
         b.position_at_end(done)
         return context.get_dummy_value()
@@ -166,6 +166,9 @@ def transpose_square(context, like, source, source_step, target, target_step):
     return types.void(like, types.uintp, types.int64, types.uintp, types.int64), generate
 
 
+_INT64 = ir.IntType(64)
+
+
 class _BFloat(ir.Type):
     """LLVM's type bfloat, which llvmlite lacks."""
 
@@ -211,28 +214,52 @@ class _Pairs:
         return b.call(self._add, [total, b.bitcast(everywhere, self.weights), weight])
 
 
+def _tile(module: ir.Module, terms: _Numbers | _Pairs, count: int) -> ir.Function:
+    """The function that sums up a tile of ``count`` rows, with the arguments of :func:`sum_up` from depth on.
+
+    It is not inlined: the caller's variables would take registers, which its loop needs for addresses.
+    """
+    name = f"tile_of_{count}_rows_{type(terms).__name__}_{terms.itemsize}"
+    if name in module.globals:
+        return module.globals[name]
+    tile = ir.Function(module, ir.FunctionType(ir.VoidType(), [_INT64] * 8), name)
+    tile.linkage = "internal"
+    tile.attributes.add("noinline")
+    b = ir.IRBuilder(tile.append_basic_block("entry"))
+    _add_up(b, terms, count, *tile.args)
+    b.ret_void()
+    return tile
+
+
 def _add_up(
     b: ir.IRBuilder, terms: _Numbers | _Pairs, count: int, depth: Any,
     x: Any, x_step: Any, w: Any, first: Any, first_step: Any, out: Any, out_step: Any,
 ) -> None:  # fmt: skip
-    """A tile of ``count`` rows, whose sums the compiler keeps in registers."""
+    """A tile of ``count`` rows, whose sums the compiler keeps in registers.
+
+    The lines of ``out``, and those of ``first`` for the tile below, are fetched during the sum.
+    """
     vector, itemsize, lanes = terms.sums, terms.itemsize, terms.sums.count
     numbers = ir.VectorType(terms.number, lanes)
-    rows = [b.add(x, b.mul(x_step, _int64(row))) for row in range(count)]
+    rows = [_opaque(b, b.add(x, b.mul(x_step, _int64(row)))) for row in range(count)]
 
     def tile_at(address: Any, step: Any) -> list[Any]:
         starts = (b.add(address, b.mul(step, _int64(row))) for row in range(count))
         return [place for start in starts for place in _registers(b, start)]
 
+    for place in tile_at(out, out_step):
+        _prefetch(b, place, to_write=True)
     entry = b.block
     given, loop, end = (b.append_basic_block(name) for name in ("given", "loop", "end"))
     b.cbranch(b.icmp_unsigned("==", first, _int64(0)), loop, given)
     b.position_at_end(given)
+    for place in tile_at(b.add(first, b.mul(first_step, _int64(count))), first_step):
+        _prefetch(b, place, to_write=False)
     starts = [b.load(place, align=itemsize, typ=vector) for place in tile_at(first, first_step)]
     b.branch(loop)
 
     b.position_at_end(loop)
-    k = b.phi(ir.IntType(64))
+    k = b.phi(_INT64)
     k.add_incoming(_int64(0), entry)
     k.add_incoming(_int64(0), given)
     sums = [b.phi(vector) for _ in starts]
@@ -276,6 +303,19 @@ def _pointer(b: ir.IRBuilder, address: Any) -> Any:
     return b.inttoptr(address, ir.PointerType())
 
 
+def _opaque(b: ir.IRBuilder, address: Any) -> Any:
+    """The same address, in a register of its own: the compiler does not know how to compute it."""
+    kind = ir.FunctionType(_INT64, [_INT64])
+    return b.call(ir.InlineAsm(kind, "", "=r,0"), [address])
+
+
+def _prefetch(b: ir.IRBuilder, place: Any, *, to_write: bool) -> None:
+    """Fetch the cache line at a pointer, which need not be valid, to read or to write it soon."""
+    kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), *[ir.IntType(32)] * 3])
+    function = cgutils.get_or_insert_function(b.module, kind, "llvm.prefetch.p0")
+    b.call(function, [place, _int32(int(to_write)), _int32(3), _int32(1)])  # into all caches; data
+
+
 def _multiply_add(module: ir.Module, vector: Any) -> Any:
     """a b + c, in one instruction if the processor has one."""
     kind = "f32" if isinstance(vector.element, ir.FloatType) else "f64"
@@ -284,7 +324,7 @@ def _multiply_add(module: ir.Module, vector: Any) -> Any:
 
 
 def _int64(number: int) -> Any:
-    return ir.Constant(ir.IntType(64), number)
+    return ir.Constant(_INT64, number)
 
 
 def _int32(number: int) -> Any:

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
+from rnnlab.ops.numba import gemm
 from rnnlab.ops.numba.gemm import Panels, check, multiply
 
 from .compare import every_dtype
@@ -88,6 +89,24 @@ def test_sums_start_at_a_row_or_at_the_result(sizes, dtype, normal):
         assert_product(out, row + x @ w)
         product(None, out)
         assert_product(out, x @ w)
+
+
+@every_dtype
+@pytest.mark.parametrize("transposed", ["x", "w", "neither"])
+def test_several_blocks_of_rows_and_groups_of_panels(transposed, dtype, normal):
+    """Also several pieces of each panel: the sums start where those of the piece before end."""
+    n, K, G = 300, 600, 1100
+    assert n > 2 * gemm._ROW_BLOCK
+    assert K > gemm._DEPTH
+    assert G > 4 * gemm._TOGETHER * gemm._columns(np.dtype(dtype))
+    x, w, start = normal(n, K), normal(K, G), normal(n, G)
+    x = x.copy("F") if transposed == "x" else x
+    w = w.copy("F") if transposed == "w" else w
+    out = start.copy()
+    multiply(x, w, out, out)
+    assert_product(out, start + x @ w)
+    multiply(x, w, start[:1], out)
+    assert_product(out, start[:1] + x @ w)
 
 
 @pytest.mark.parametrize(

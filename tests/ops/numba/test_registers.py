@@ -78,10 +78,10 @@ def test_a_square(dtype, normal):
 PROCESSORS = {  # triple, features, the instruction that ends a multiplication, a place on the stack
     "neoverse-n1": ("aarch64-unknown-linux-gnu", [], r"\bfmla", r"\[sp"),
     "apple-m1": ("arm64-apple-macosx", [], r"\bfmla", r"\[sp"),
-    "sapphirerapids": ("x86_64-unknown-linux-gnu", ["avx", "avx2", "avx512f"], r"\bvfmadd", r"%r[sb]p"),
-    "haswell": ("x86_64-unknown-linux-gnu", ["avx", "avx2"], r"\bvfmadd", r"%r[sb]p"),
-    "sandybridge": ("x86_64-unknown-linux-gnu", ["avx"], r"\bvaddp", r"%r[sb]p"),
-    "x86-64": ("x86_64-unknown-linux-gnu", [], r"\baddp", r"%r[sb]p"),
+    "sapphirerapids": ("x86_64-unknown-linux-gnu", ["avx", "avx2", "avx512f"], r"\bvfmadd", r"\(%r[sb]p"),
+    "haswell": ("x86_64-unknown-linux-gnu", ["avx", "avx2"], r"\bvfmadd", r"\(%r[sb]p"),
+    "sandybridge": ("x86_64-unknown-linux-gnu", ["avx"], r"\bvaddp", r"\(%r[sb]p"),
+    "x86-64": ("x86_64-unknown-linux-gnu", [], r"\baddp", r"\(%r[sb]p"),
 }
 
 
@@ -103,9 +103,9 @@ def test_every_processor_keeps_the_sums_in_registers(processor, real, monkeypatc
 def machine_code(triple, processor, real):
     module = ir.Module()
     module.triple = triple
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 8), "tile")
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 8), "caller")
     builder = ir.IRBuilder(function.append_basic_block())
-    registers._add_up(builder, registers._Numbers(module, real), ROWS, *function.args)
+    builder.call(registers._tile(module, registers._Numbers(module, real), ROWS), function.args)
     builder.ret_void()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
