@@ -30,6 +30,7 @@ SUITES = (
     "lstm",
     "cells",
     "captioning",
+    "stacked",
     "plain_numpy",
     "decoding",
     "attention",

@@ -149,12 +149,12 @@ def torch_training_step(
 ) -> Callable[[], float]:
     """PyTorch's step, of ``modules`` or of ``parts`` with more in them.
 
-    ``further(hidden, h0, real)`` returns a loss to add; ``hidden`` are the states as nn.LSTM returns them,
-    padded or packed. ``real`` selects the rows of real steps from them and from arrays (N, T, ...), always in
-    the same order.
+    Layers of the LSTM above the first start at zero. ``further(hidden, h0, real)`` returns a loss to add;
+    ``hidden`` are the states as nn.LSTM returns them, padded or packed. ``real`` selects the rows of real
+    steps from them and from arrays (N, T, ...), always in the same order.
     """
     import torch
-    from torch.nn.functional import cross_entropy, dropout
+    from torch.nn.functional import cross_entropy, dropout, pad
     from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
     torch.manual_seed(0)
@@ -179,7 +179,8 @@ def torch_training_step(
         image = dropout(x, DROPOUT["feature_dropout"])
         h0, c0 = torch.tanh(parts["to_h"](image)), torch.tanh(parts["to_c"](image))
         words = dropout(parts["embedding"](inputs), DROPOUT["word_dropout"])
-        hidden = parts["lstm"](pack(words) if packed else words, (h0[None], c0[None]))[0]
+        start = tuple(pad(state[None], (0, 0, 0, 0, 0, parts["lstm"].num_layers - 1)) for state in (h0, c0))
+        hidden = parts["lstm"](pack(words) if packed else words, start)[0]
         scores = parts["output"](dropout(real(hidden), DROPOUT["output_dropout"]))
         total = cross_entropy(scores, real(targets), reduction="sum") / sizes.N
         return total if further is None else total + further(hidden, h0, real)

@@ -11,13 +11,15 @@ Array = Any
 DEVICES = {"cpu": "cpu", "gpu": "cuda"}  # PyTorch's names
 
 
-def load_lstm(module: Any, Wx: Array, Wh: Array, b: Array) -> Any:
-    """An nn.LSTM or nn.LSTMCell with our weights.
+def load_lstm(module: Any, *weights: Array) -> Any:
+    """An nn.LSTM or nn.LSTMCell with our weights: Wx, Wh and b of each layer.
 
     Its second bias stays zero: training both would double the learning rate of their sum.
     """
-    _load(module, [_gates(array) for array in (Wx, Wh, b, np.zeros_like(b))])
-    list(module.parameters())[3].requires_grad_(False)
+    layers = [weights[start : start + 3] for start in range(0, len(weights), 3)]
+    _load(module, [_gates(array) for Wx, Wh, b in layers for array in (Wx, Wh, b, np.zeros_like(b))])
+    for bias in list(module.parameters())[3::4]:
+        bias.requires_grad_(False)
     return module
 
 

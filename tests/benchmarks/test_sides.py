@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import captioning, cells, decoding, lstm, pmnist, products
+from benchmarks import captioning, cells, decoding, lstm, pmnist, products, stacked
 
 pytest.importorskip("torch")
 
@@ -42,6 +42,17 @@ def test_captioning(side, monkeypatch):
     monkeypatch.setattr(captioning, "DROPOUT", dict.fromkeys(captioning.DROPOUT, 0.0))  # its noise differs
     ours, theirs = captioning.prepare("rnnlab", CAPTIONER), captioning.prepare(side, CAPTIONER)
     losses = [(ours(), theirs()) for _ in range(20)]  # the later ones depend on gradients and on Adam
+    np.testing.assert_allclose(*zip(*losses, strict=True), rtol=1e-4)
+    assert losses[-1][0] < losses[0][0] - 0.05
+
+
+@pytest.mark.parametrize("side", ["torch", "torch packed"])
+@pytest.mark.parametrize(("layers", "tied"), [(1, True), (2, False), (3, True)])
+def test_stacked(layers, tied, side, monkeypatch):
+    monkeypatch.setattr(captioning, "DROPOUT", dict.fromkeys(captioning.DROPOUT, 0.0))
+    sizes = stacked.Sizes(layers, tied, CAPTIONER._replace(W=CAPTIONER.H))
+    ours, theirs = stacked.prepare("rnnlab", sizes), stacked.prepare(side, sizes)
+    losses = [(ours(), theirs()) for _ in range(20)]
     np.testing.assert_allclose(*zip(*losses, strict=True), rtol=1e-4)
     assert losses[-1][0] < losses[0][0] - 0.05
 
