@@ -21,12 +21,12 @@ from rnnlab.layers import (
     temporal_affine_backward,
     temporal_affine_forward,
 )
-from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.output import LinearOutput, OutputInputs
 from rnnlab.models.parts.output_loss import OutputLoss
 from rnnlab.models.parts.recurrent_layer import Recurrence, RecurrentLayer
 from rnnlab.models.parts.teacher_forcing import TeacherForced
+from rnnlab.models.parts.values import Decoded
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array, Params, Random, State
 

@@ -117,9 +117,13 @@ class Hypothesis(NamedTuple):
 
 
 def select(state: DecodingState, rows: Array) -> DecodingState:
-    """The rows ``rows`` of a state, in that order. ``rows`` may be on its device or in host memory."""
+    """The rows ``rows`` of a state, in that order. ``rows`` may be on its device or in host memory.
+
+    A tuple or a named tuple stays one. A part that is not an array is shared by all rows.
+    """
     if isinstance(state, tuple):
-        return tuple(select(part, rows) for part in state)
+        parts = (select(part, rows) for part in state)
+        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
     if not hasattr(state, "shape"):
         return state
     return state[ops_for(rows).asnumpy(rows) if device_of(state) == "cpu" else ops_for(state).asarray(rows)]

@@ -21,16 +21,16 @@ from rnnlab.models.base import (
 )
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.input_gradients import CaptioningGradients
-from rnnlab.models.parts.captioning import (
-    IMAGE_INPUTS,
-    ImageInput,
-    StateActivation,
-    build_encoder,
-)
 from rnnlab.models.parts.decoders import build_decoder
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.features import Features, checked_features, features_of, named_arrays
+from rnnlab.models.parts.image_encoders import (
+    IMAGE_INPUTS,
+    ImageInput,
+    StateActivation,
+    build_image_encoder,
+)
 from rnnlab.models.parts.initialisation import INIT_SCALE, set_forget_bias
 from rnnlab.models.parts.output import build_output
 from rnnlab.models.parts.reconstruction import decoder_reconstructor
@@ -230,7 +230,7 @@ class CaptioningRNN(EncoderDecoder):
         decoder = build_decoder(recurrence, reviewer_part.memory_dim, self._options)
         super().__init__(
             word_to_idx,
-            build_encoder(reviewer_part.num_states, decoder.num_states, self._options),
+            build_image_encoder(reviewer_part.num_states, decoder.num_states, self._options),
             reviewer_part,
             WordEmbedding(V, wordvec_dim, dropout=word_dropout),
             decoder,

@@ -24,10 +24,8 @@ from rnnlab.layers.checks import check_rng
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.base import LOSSES, BatchSize, averaging_size
 from rnnlab.models.inference import Inference
-from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.discriminator import Discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
-from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.output_loss import OutputLoss
 from rnnlab.models.parts.padding import Padded, real_steps
 from rnnlab.models.parts.reconstruction import Reconstructor, StackReconstructor
@@ -35,6 +33,7 @@ from rnnlab.models.parts.repeats import Repeats
 from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
 from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.parts.teacher_forcing import TeacherForced
+from rnnlab.models.parts.values import Decoded, Source
 from rnnlab.parameters import Parameters, distinct
 from rnnlab.types import Array, Random
 
@@ -56,7 +55,7 @@ class EncoderDecoder(Inference):
     word_to_idx : mapping of str to int
         The vocabulary of the sentences. Padding is ``<NULL>``; decoding needs ``<START>`` and ``<END>``.
     encoder, reviewer, embedding, decoder, output : parts
-        :mod:`rnnlab.models.parts.encoders` describes the interface of a part.
+        :mod:`rnnlab.models.parts` describes the interface of a part.
     reconstructor : Reconstructor or None
         The ARNet of the decoder's hidden states.
     discriminator : Discriminator or None

@@ -10,13 +10,13 @@ import numpy as np
 from rnnlab.decoding.search import gives_new_array
 from rnnlab.errors import InputError
 from rnnlab.models.base import Model
-from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.output import OutputInputs
 from rnnlab.models.parts.output_loss import OutputLoss
 from rnnlab.models.parts.repeats import Repeats
 from rnnlab.models.parts.reviewer import NoReviewer, Reviewed, Reviewer
 from rnnlab.models.parts.teacher_forcing import TeacherForced
+from rnnlab.models.parts.values import Decoded
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 

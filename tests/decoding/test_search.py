@@ -1,4 +1,5 @@
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +17,18 @@ def test_select_rows_of_nested_states():
     np.testing.assert_array_equal(first, [[4, 5], [0, 1], [0, 1]])
     assert nothing is None
     np.testing.assert_array_equal(second, [2, 0, 0])
+
+
+class Named(NamedTuple):
+    h: np.ndarray
+    shared: object
+
+
+def test_a_named_tuple_stays_one():
+    shared = object()
+    (state,) = select((Named(np.arange(3), shared),), np.array([2, 0]))
+    np.testing.assert_array_equal(state.h, [2, 0])
+    assert state.shared is shared
 
 
 def test_what_belongs_to_all_rows_is_handed_on():

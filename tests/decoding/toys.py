@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,14 @@ Array = Any
 START, END = 0, 1  # the words are 2, 3, ...
 
 
+class Place(NamedTuple):
+    position: Array
+
+
 class TableModel:
     """log p(token | source, position, last token) read from a table (sources, positions, V, V).
 
-    Its state has all that a state may have: arrays, None, and a tuple inside the tuple.
+    Its state has all that a state may have: arrays, None, and a named tuple inside the tuple.
     """
 
     start_token, end_token = START, END
@@ -45,14 +49,15 @@ class TableModel:
 
     def start(self, source: Array) -> Any:
         source = np.asarray(source, dtype=int)
-        return source, None, (np.zeros(len(source), int),)
+        return source, None, Place(np.zeros(len(source), int))
 
     def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:
-        source, nothing, (position,) = state
+        source, nothing, place = state
+        position = place.position
         assert nothing is None
         assert source.shape == position.shape == tokens.shape
         self.rows.append(len(source))
-        return self.table[source, position, tokens], (source, None, (position + 1,))
+        return self.table[source, position, tokens], (source, None, Place(position + 1))
 
     def log_prob(self, source: int, tokens: tuple[int, ...], finished: bool) -> float:
         """Of a sentence, and of <END> after it if it is finished."""

@@ -1,22 +1,14 @@
 """Single steps of a cell that attends, for decoding: :mod:`rnnlab.layers.attention.decoder` word by word.
 
-A decoding state is a tuple. A search may take rows of it by an index array, in any order and repeatedly:
-
-    (recurrent state, origins, slots, history, past, decoder)
-
-The first four are arrays, or a tuple of arrays, with a row for each hypothesis. The other two are shared by
-all hypotheses.
-
-- ``slots`` (n, L) holds the row numbers of each hypothesis's source, ``history`` (n, t) those of its past
-  states. Hypotheses share memories, keys and past states, so a search only copies the last recurrent state.
-- ``origins`` (n,) holds the same number for hypotheses that are copies of one, as in a beam. A step attends
-  once for all copies, because their contexts are equal.
+A search may take rows of a decoding state by an index array, in any order and repeatedly. Hypotheses share
+memories, keys and past states, so it only copies the last recurrent state. A step attends once for all
+hypotheses that are copies of one, as in a beam, because their contexts are equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +24,16 @@ from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
 from rnnlab.types import Array, Params, State
 
-DecodingState = tuple[Any, ...]
+
+class AttentiveState(NamedTuple):
+    """The decoding state: a row for each hypothesis, but for ``past`` and ``decoder``, which all share."""
+
+    recurrent: State
+    origins: Array  # (n,): the same number for copies of one hypothesis
+    slots: Array | None  # (n, L): row numbers of the source's slots; None without a source
+    history: Array | None  # (n, t): those of the past states; None without attention to them
+    past: StateMemory | None  # the past states, from the first step on
+    decoder: _Decoder
 
 
 class _Decoder:
@@ -59,7 +60,7 @@ def attentive_start(
     selector: bool = False,
     target: bool = False,
     regularisation: Regularisation | Mapping[str, Any] | None = None,
-) -> DecodingState:
+) -> AttentiveState:
     """The decoding state before the first step.
 
     Parameters
@@ -70,7 +71,7 @@ def attentive_start(
 
     Returns
     -------
-    decoding_state : tuple
+    decoding_state : AttentiveState
 
     Raises
     ------
@@ -91,18 +92,18 @@ def attentive_start(
     if target:
         history = ops_for(like).asarray(np.empty((like.shape[0], 0), np.int64))
     origins = np.arange(like.shape[0])
-    return state, origins, slots, history, None, _Decoder(recurrence, contexts, rows, keys)
+    return AttentiveState(state, origins, slots, history, None, _Decoder(recurrence, contexts, rows, keys))
 
 
 def attentive_step(
-    x: Array, state: DecodingState, looked_up: WordEmbeddingCache | None = None
-) -> tuple[Array, Array, dict[str, Array], DecodingState]:
+    x: Array, state: AttentiveState, looked_up: WordEmbeddingCache | None = None
+) -> tuple[Array, Array, dict[str, Array], AttentiveState]:
     """One step.
 
     Parameters
     ----------
     x : (n, D)
-    state : tuple
+    state : AttentiveState
         From :func:`attentive_start` or an earlier step. It is not changed, and may be used again.
     looked_up : WordEmbeddingCache, optional
         The cache of :func:`~rnnlab.layers.embedding.word_embedding_forward`, if x are the word vectors of
@@ -115,7 +116,7 @@ def attentive_step(
     contexts : (n, C), (n, H), or both side by side, the source first
     weights : dict of str to array
         "source" (n, L) and "target" (n, t), or one of them.
-    decoding_state : tuple
+    decoding_state : AttentiveState
 
     Raises
     ------
@@ -145,14 +146,14 @@ def attentive_step(
         context.step(h, keys, memory, own_slots, workspace, gates)
         contexts.append(workspace.context)
         weights[name] = workspace.weights
-    context = contexts[0] if len(contexts) == 1 else ops.concatenate(contexts, axis=1)
+    attended = contexts[0] if len(contexts) == 1 else ops.concatenate(contexts, axis=1)
     if copies is not None:
-        gates, context, slots, history = (
-            None if each is None else each[copies] for each in (gates, context, slots, history)
-        )
+        gates, attended = gates[copies], attended[copies]
+        slots, history = (None if each is None else each[copies] for each in (slots, history))
         weights = {name: each[copies] for name, each in weights.items()}
     after = recurrence.add_input(x, gates, recurrent, looked_up)
-    return after[0], context, weights, (after, np.arange(n), slots, history, past, decoder)
+    state = AttentiveState(after, np.arange(n), slots, history, past, decoder)
+    return after[0], attended, weights, state
 
 
 def _distinct(ops: Any, origins: Array) -> tuple[Array, Array | None]:

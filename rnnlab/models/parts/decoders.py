@@ -22,32 +22,21 @@ part, each decoder has ``start`` and ``advance`` for decoding, which run the sam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
-from rnnlab.layers.attention.decoding import attentive_start, attentive_step
 from rnnlab.layers.copying import copy_of
 from rnnlab.layers.dropout import dropout_backward, dropout_forward
 from rnnlab.layers.embedding import WordEmbeddingCache
-from rnnlab.models.parts.encoders import Source
+from rnnlab.models.parts.attentive_decoder import AttentiveDecoder
 from rnnlab.models.parts.recurrent_layer import Recurrence, RecurrentLayer
+from rnnlab.models.parts.values import Decoded, Source
 from rnnlab.ops import ops_for
-from rnnlab.options import AttentionScore
 from rnnlab.parameters import scoped
-from rnnlab.types import Array, Params, Random, Shapes, State
+from rnnlab.types import Array, Params, Random, Shapes
 
 DecodingState = Any  # a tuple whose arrays have a row for each hypothesis
-
-
-class Decoded(NamedTuple):
-    """The outputs of a decoder, or their gradients. The outputs of a single step have no axis T."""
-
-    hidden: Array  # (N, T, H)
-    contexts: Array | None = None  # (N, T, C), of an attentive decoder
-    weights: dict[str, Array] = {}  # noqa: RUF012  "source" (N, T, L), "target" (N, T, T)
-    first: Array | None = None  # (N, H), the hidden state before the first word; None if it is zero
 
 
 class RecurrentDecoder:
@@ -71,14 +60,14 @@ class RecurrentDecoder:
         """Words (N, T, W), image (N, P) or None, state of arrays (N, H) to hidden states (N, T, H)."""
         inputs = _with_image(words, source.image if self.image_dim else None)
         hidden, cache = self.layer.forward(params, inputs, source.state, lengths, rng)
-        return Decoded(hidden, first=_first(source)), cache
+        return Decoded(hidden, first=source.first_hidden()), cache
 
     def backward(
         self, ddecoded: Decoded, cache: Any, grads: Params, *, whole_dh: Array | None = None
     ) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
         dx, dstate = self.layer.backward(ddecoded.hidden, cache, grads, whole_dh=whole_dh)
-        _add_first(ddecoded, dstate)
+        ddecoded.add_first(dstate)
         if not self.image_dim:
             return dx, Source(dstate)
         return copy_of(dx[:, :, : self.word_dim]), Source(dstate, dx[:, :, self.word_dim :].sum(axis=1))
@@ -97,131 +86,6 @@ class RecurrentDecoder:
             words, looked_up = _with_image(words, image), None
         recurrent = step(words, recurrent, looked_up)
         return Decoded(recurrent[0]), (recurrent, image, step)
-
-
-class AttentiveDecoder:
-    """One recurrent layer that attends to a memory, to its own past states, or to both.
-
-    :mod:`rnnlab.layers.attention.decoder` has the equations. The contexts of both are concatenated.
-
-    Parameters
-    ----------
-    recurrence : Recurrence
-    word_dim, hidden_dim : int
-    memory_dim : int
-        Size of a vector of the memory; 0 for no attention to a memory.
-    attention_dim : int
-        Units of additive scores.
-    score : "additive", "dot" or "bilinear"
-    selector : bool
-        Whether a gate scales the memory's context.
-    target : bool
-        Whether to attend to the past states.
-    """
-
-    def __init__(
-        self,
-        recurrence: Recurrence,
-        word_dim: int,
-        hidden_dim: int,
-        *,
-        memory_dim: int = 0,
-        attention_dim: int,
-        score: AttentionScore = "additive",
-        selector: bool = False,
-        target: bool = False,
-    ) -> None:
-        self._options: dict[str, Any] = {
-            "cell": recurrence.cell, "score": score, "selector": selector, "target": target
-        }  # fmt: skip
-        self._regularisation = recurrence.regularisation
-        self._shapes = attentive_shapes(
-            input_dim=word_dim,
-            hidden_dim=hidden_dim,
-            attention_dim=attention_dim,
-            memory_dim=memory_dim or None,
-            **self._options,
-        )
-        self.context_dim = memory_dim + (hidden_dim if target else 0)
-        self.num_states = recurrence.cell.num_states
-        self.attends_to_source, self.attends_to_past = memory_dim > 0, target
-
-    def shapes(self) -> Shapes:
-        """As in :func:`~rnnlab.layers.attention.decoder.attentive_shapes`."""
-        return self._shapes
-
-    def forward(
-        self, params: Params, words: Array, source: Source, lengths: Array | None, rng: Random = None
-    ) -> tuple[Decoded, Any]:
-        """Words (N, T, W), memory (N, L, C), state of arrays (N, H) to hidden states and contexts."""
-        hidden, contexts, weights, _, cache = attentive_forward(
-            words,
-            source.state,
-            params=params,
-            lengths=lengths,
-            rng=rng,
-            regularisation=self._regularisation,
-            **self._memory_of(source),
-            **self._options,
-        )
-        return Decoded(hidden, contexts, weights, _first(source)), (cache, source.memory_gradient)
-
-    def backward(
-        self, ddecoded: Decoded, cache: Any, grads: Params, *, whole_dh: Array | None = None
-    ) -> tuple[Array, Source]:
-        """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
-        attentive, memory_gradient = cache
-        dwords, dstate, dmemory, _ = attentive_backward(
-            ddecoded.hidden,
-            ddecoded.contexts,
-            attentive,
-            dweights=ddecoded.weights,
-            into=grads,
-            memory_gradient=memory_gradient,
-            whole_dh=whole_dh,
-        )
-        _add_first(ddecoded, dstate)
-        return dwords, Source(dstate, memory=dmemory)
-
-    def start(self, params: Params, source: Source) -> Any:
-        """The decoding state before the first word."""
-        started = attentive_start(
-            source.state,
-            params=params,
-            regularisation=self._regularisation,
-            **self._memory_of(source),
-            **self._options,
-        )
-        if source.alignment is None:
-            return started, None, None, None
-        return started, None, np.arange(len(source.alignment)), _Alignment(source.alignment)
-
-    def _memory_of(self, source: Source) -> dict[str, Any]:
-        if not self.attends_to_source:
-            return {"memory": None}
-        return {"memory": source.memory, "memory_mask": source.mask}
-
-    def advance(
-        self, words: Array, state: Any, looked_up: WordEmbeddingCache | None = None
-    ) -> tuple[Decoded, Any]:
-        """Words (N, W) to hidden states, contexts and the decoding state after them."""
-        hidden, contexts, weights, after = attentive_step(words, state[0], looked_up)
-        return Decoded(hidden, contexts, weights), (after, weights.get("source"), *state[2:])
-
-    def attention(self, state: Any) -> Array:
-        """The weights (n, L) over the source at the step that led to a state."""
-        _, weights, rows, alignment = state
-        if alignment is None:
-            return weights
-        ops = ops_for(weights)
-        return ops.matmul(weights[:, None], alignment.of_thoughts[ops.asarray(rows)])[:, 0]
-
-
-class _Alignment:
-    """The weights (N, R, L) of thought vectors over the source, which all hypotheses share."""
-
-    def __init__(self, of_thoughts: Array) -> None:
-        self.of_thoughts = of_thoughts
 
 
 class StackedDecoder:
@@ -408,20 +272,9 @@ def build_decoder(
     return FirstInputDecoder(decoder) if image_input == "first_input" else decoder
 
 
-def _first(source: Source) -> Array | None:
-    """The initial hidden state (N, H), None if it is zero."""
-    return None if source.zero_state else source.state[0]
-
-
 def _source_above(layer: RecurrentDecoder, source: Source) -> Source:
     """The source of a layer above the first: a state of zeros, and the image."""
     return Source(layer.layer.zero_state(source.state[0]), source.image, zero_state=True)
-
-
-def _add_first(ddecoded: Decoded, dstate: State) -> None:
-    """Add the gradient of ``first`` to the gradient of the initial state, in place."""
-    if ddecoded.first is not None:
-        dstate[0][...] += ddecoded.first
 
 
 def _with_image(words: Array, image: Array | None) -> Array:

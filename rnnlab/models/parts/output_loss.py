@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs
 from rnnlab.models.parts.teacher_forcing import TeacherForced
+from rnnlab.models.parts.values import Decoded
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array, Random

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rnnlab.models.parts.encoders import Source
+from rnnlab.models.parts.values import Source
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.review import review_backward, review_forward, review_shapes
-from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.initialisation import FanIns
+from rnnlab.models.parts.values import Source
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, Probability, annotations_of, check_option
 from rnnlab.parameters import Parameters, scoped

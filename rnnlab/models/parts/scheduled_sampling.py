@@ -95,7 +95,7 @@ def sampled_inputs(model: Any, state: DecodingState, inputs: Array, places: Arra
         drawn = np.flatnonzero(places[rows, t + 1])
         if drawn.size:
             at = rows[drawn]
-            mixed[at, t + 1] = _draw(model, OutputInputs(*select(output_inputs, drawn)), points[at, t + 1])
+            mixed[at, t + 1] = _draw(model, select(output_inputs, drawn), points[at, t + 1])
     return mixed
 
 

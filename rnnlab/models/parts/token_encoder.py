@@ -21,9 +21,9 @@ from rnnlab.layers.copying import copy_of
 from rnnlab.layers.recurrent.packing import as_rows, lengths_to_last
 from rnnlab.layers.recurrent.reversal import reversed_rows
 from rnnlab.models.parts.embedding import WordEmbedding
-from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.padding import padded_tokens
 from rnnlab.models.parts.recurrent_layer import Recurrence, StackedLayers
+from rnnlab.models.parts.values import Source
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array, Random, Shapes

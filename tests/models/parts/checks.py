@@ -59,3 +59,17 @@ def assert_part(
         return *dinputs, *(grads[name] - 1 for name in params)
 
     assert_gradients(run, run_back, {**inputs, **params}, rng, directions=1)
+
+
+def assert_decodes(part, source, rng):
+    """Steps of decoding give the outputs and the attention of a whole sequence."""
+    params, words = random_parameters(part, rng), rng.standard_normal((N, T, W))
+    decoded, _ = part.forward(params, words, source, None)
+    state = part.start(params, source)
+    for t in range(T):
+        step, state = part.advance(words[:, t], state)
+        np.testing.assert_allclose(step.hidden, decoded.hidden[:, t], rtol=1e-12)
+        if part.context_dim:
+            np.testing.assert_allclose(step.contexts, decoded.contexts[:, t], rtol=1e-12)
+        if part.attends_to_source:
+            np.testing.assert_allclose(part.attention(state), decoded.weights["source"][:, t], rtol=1e-12)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.models.parts.captioning import IMAGE_INPUTS
 from rnnlab.models.parts.combinations import check_combinations
+from rnnlab.models.parts.image_encoders import IMAGE_INPUTS
 
 WORDS = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
 REVIEWER = {"attention": "dot", "reviewer": {"blocks": 1}}

@@ -6,20 +6,31 @@ import pytest
 from rnnlab.gradcheck.cases import CELLS
 from rnnlab.gradcheck.numeric import eval_numerical_gradient, relative_distance
 from rnnlab.models import Seq2Seq
+from rnnlab.models.parts.attentive_decoder import AttentiveDecoder
 from rnnlab.models.parts.decoders import (
-    AttentiveDecoder,
-    Decoded,
     FirstInputDecoder,
     RecurrentDecoder,
     StackedDecoder,
     build_decoder,
     num_decoder_layers,
 )
-from rnnlab.models.parts.encoders import Source
+from rnnlab.models.parts.values import Decoded, Source
 
 from ...layers.shifted import shift_states
 from ..toys import WORD_TO_IDX, build
-from .checks import LENGTHS, H, N, P, T, W, assert_part, dropout_rng, random_parameters, recurrence
+from .checks import (
+    LENGTHS,
+    H,
+    N,
+    P,
+    T,
+    W,
+    assert_decodes,
+    assert_part,
+    dropout_rng,
+    random_parameters,
+    recurrence,
+)
 
 
 def stacked(cell, *image_dims):
@@ -116,66 +127,6 @@ def test_a_decoder_decodes_as_it_trains(decoder, cell, rng):
     assert_decodes(part, Source(state, image), rng)
 
 
-def assert_decodes(part, source, rng):
-    """Steps of decoding give the outputs and the attention of a whole sequence."""
-    params, words = random_parameters(part, rng), rng.standard_normal((N, T, W))
-    decoded, _ = part.forward(params, words, source, None)
-    state = part.start(params, source)
-    for t in range(T):
-        step, state = part.advance(words[:, t], state)
-        np.testing.assert_allclose(step.hidden, decoded.hidden[:, t], rtol=1e-12)
-        if part.context_dim:
-            np.testing.assert_allclose(step.contexts, decoded.contexts[:, t], rtol=1e-12)
-        if part.attends_to_source:
-            np.testing.assert_allclose(part.attention(state), decoded.weights["source"][:, t], rtol=1e-12)
-
-
-@pytest.mark.parametrize(("memory_dim", "target"), [(P, False), (0, True), (P, True)])
-def test_attentive_decoder(memory_dim, target, rng):
-    part = AttentiveDecoder(
-        recurrence("gru"),
-        W,
-        H,
-        memory_dim=memory_dim,
-        attention_dim=3,
-        selector=memory_dim > 0,
-        target=target,
-    )
-    inputs = {"words": rng.standard_normal((N, T, W)), "h0": rng.standard_normal((N, H))}
-    if memory_dim:
-        inputs["memory"] = rng.standard_normal((N, 2, P))
-    kinds = ["source"] * (memory_dim > 0) + ["target"] * target
-
-    def forward(params, words, h0, memory=None):
-        decoded, cache = part.forward(params, words, Source((h0,), memory=memory), LENGTHS)
-        assert list(decoded.weights) == kinds
-        return decoded.hidden, decoded.contexts, decoded.first, *decoded.weights.values(), cache
-
-    def backward(dhidden, dcontexts, dfirst, *rest):
-        *dweights, cache, grads = rest
-        ddecoded = Decoded(dhidden, dcontexts, dict(zip(kinds, dweights, strict=True)), dfirst)
-        dwords, dsource = part.backward(ddecoded, cache, grads)
-        return dwords, *dsource.state, *((dsource.memory,) if memory_dim else ())
-
-    assert_part(part, forward, backward, inputs, rng)
-    assert part.context_dim == memory_dim + H * target
-
-
-def test_the_gradient_of_the_memory_may_be_left_out(rng):
-    part = AttentiveDecoder(recurrence("gru"), W, H, memory_dim=P, attention_dim=3)
-    params, words = random_parameters(part, rng), rng.standard_normal((N, T, W))
-    source = Source((rng.standard_normal((N, H)),), memory=rng.standard_normal((N, 2, P)))
-    results = []
-    for needed in (True, False):
-        decoded, cache = part.forward(params, words, source._replace(memory_gradient=needed), LENGTHS)
-        grads = params.zeros_like()
-        dwords, dsource = part.backward(Decoded(np.cos(decoded.hidden)), cache, grads)
-        assert (dsource.memory is not None) == needed
-        results.append((dwords, dsource.state[0], grads.flat))
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 @every_decoder
 def test_the_whole_gradient_of_the_states(decoder, rng, monkeypatch):
     """Of the layer whose states the decoder returns, at the words' steps."""
@@ -193,15 +144,6 @@ def test_the_whole_gradient_of_the_states(decoder, rng, monkeypatch):
         return float(np.sin(part.forward(params, words, source, LENGTHS)[0].hidden).sum())
 
     assert relative_distance(whole, eval_numerical_gradient(loss, shift, verbose=False)) < 1e-8
-
-
-def test_attentive_decoder_decodes_as_it_trains(rng):
-    part = AttentiveDecoder(recurrence("lstm"), W, H, memory_dim=P, attention_dim=3, target=True)
-    mask = np.array([[1, 1], [1, 0], [0, 1]], bool)
-    source = Source(
-        tuple(rng.standard_normal((N, H)) for _ in range(2)), memory=rng.standard_normal((N, 2, P)), mask=mask
-    )
-    assert_decodes(part, source, rng)
 
 
 @pytest.mark.parametrize("target", [False, True])

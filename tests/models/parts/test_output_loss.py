@@ -5,10 +5,10 @@ import pytest
 
 from rnnlab.layers import affine_forward, softmax_loss
 from rnnlab.models.parts import output_loss as module
-from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs
 from rnnlab.models.parts.output_loss import OutputLoss, output_loss, output_nll
 from rnnlab.models.parts.teacher_forcing import TeacherForced
+from rnnlab.models.parts.values import Decoded
 from rnnlab.parameters import Parameters
 
 from ..toys import batch, build

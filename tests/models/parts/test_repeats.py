@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.repeats import Repeats
+from rnnlab.models.parts.values import Source
 
 
 def source_of(rng, rows):

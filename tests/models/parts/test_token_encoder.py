@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rnnlab.models import Seq2Seq
-from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.token_encoder import SourceBatch, TokenEncoder, build_token_encoder, memory_dim
+from rnnlab.models.parts.values import Source
 from rnnlab.plain.gru import gru_forward
 
 from ..toys import WORD_TO_IDX

@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder, Source
+from rnnlab.models.parts.image_encoders import (
+    ImageVectorEncoder,
+    InitialStateEncoder,
+    RegionEncoder,
+    build_image_encoder,
+)
+from rnnlab.models.parts.values import Source
 
+from .. import toys
 from .checks import D, H, N, P, assert_part, dropout_rng, random_parameters
 
 
@@ -115,3 +122,25 @@ def test_the_mean_of_the_regions_is_taken_after_dropout(rng):
     assert (source.memory == 0).any()
     expected = source.memory.mean(axis=1) @ params["W_proj"] + params["b_proj"]
     np.testing.assert_allclose(source.state[0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "dropout"),
+    [
+        ({}, InitialStateEncoder, 0.3),
+        ({"image_input": "first_input"}, ImageVectorEncoder, 0.3),
+        ({"image_input": "second_layer"}, ImageVectorEncoder, 0.3),
+        ({"attention": "dot"}, RegionEncoder, 0.3),
+        ({"attention": "dot", "global_dim": toys.G}, RegionEncoder, 0.3),
+        ({"target_attention": True}, InitialStateEncoder, 0.3),
+    ],
+    ids=str,
+)
+def test_the_options_choose_an_encoder(options, kind, dropout):
+    encoder = build_image_encoder(1, 1, toys.build()._options | {"feature_dropout": dropout} | options)
+    assert type(encoder) is kind
+    assert encoder.dropout == dropout
+    if kind is RegionEncoder:  # the mean of regions is not dropped twice
+        assert encoder.initial_state.dropout == (dropout if "global_dim" in options else 0)
+    rows = {"W_proj": (options.get("global_dim") or toys.D)}
+    assert all(encoder.shapes()[name][0] == size for name, size in rows.items())

@@ -1,12 +1,5 @@
 """Encoders of images: features to an initial state, an image vector or a memory for the decoder.
 
-A part of a model declares its parameters and has a forward and a backward. The backward adds a parameter's
-gradient into a named view, so that parts can share a weight.
-
-    part.shapes() -> {name: shape}
-    part.forward(params, *inputs, rng) -> outputs, cache             dropout and zoneout only if rng is given
-    part.backward(doutputs, cache, grads) -> dinputs                 adds into grads[name]
-
 The backward of an encoder has the option ``with_inputs``. Without it, the gradient of the inputs is not
 computed, and None is returned.
 """
@@ -14,8 +7,8 @@ computed, and None is returned.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, get_args
 
 from rnnlab.layers import (
     affine_backward,
@@ -26,21 +19,15 @@ from rnnlab.layers import (
     tanh_forward,
 )
 from rnnlab.models.parts.features import Features
+from rnnlab.models.parts.values import Source
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array, Random, Shapes, State
+from rnnlab.types import Array, Random, Shapes
 
+ImageInput: TypeAlias = Literal["initial_state", "first_input", "every_step", "second_layer"]
+StateActivation: TypeAlias = Literal["none", "tanh"]
 
-class Source(NamedTuple):
-    """The output of an encoder, or its gradient; None for an output that the encoder does not have."""
-
-    state: State  # arrays (N, H), the decoder's initial state
-    image: Array | None = None  # (N, P), the image vector, an input of the decoder
-    memory: Array | None = None  # (N, L, C), to which the decoder attends
-    mask: Array | None = None  # (N, L), true for the real slots of the memory
-    alignment: Array | None = None  # (N, L, M), of thought vectors: their attention weights over the encoder
-    zero_state: bool = False  # whether the state is zero and does not depend on the source
-    memory_gradient: bool = True  # whether the memory's gradient is needed; for data it often is not
+IMAGE_INPUTS = get_args(ImageInput)
 
 
 def _identity_forward(x: Array) -> tuple[Array, None]:  # a named function, because a lambda cannot be pickled
@@ -192,3 +179,24 @@ class RegionEncoder:
         if not from_mean:
             return dropout_backward(dregions, dropped), dvector
         return dropout_backward(dregions + dvector[:, None] / dregions.shape[1], dropped)
+
+
+def build_image_encoder(
+    num_states: int, decoder_states: int, options: Mapping[str, Any]
+) -> InitialStateEncoder | ImageVectorEncoder | RegionEncoder:
+    """The encoder of images that the options of a model choose."""
+    dropout = options["feature_dropout"]
+    if options["image_input"] == "initial_state":
+        global_dim, attends = options["global_dim"], options["attention"]
+        initial_state = InitialStateEncoder(
+            global_dim or options["input_dim"],
+            options["hidden_dim"],
+            num_states,
+            activation=options["state_activation"],
+            project_cell=options["project_cell"],
+            dropout=0.0 if attends and not global_dim else dropout,
+        )
+        return RegionEncoder(initial_state, dropout=dropout) if attends else initial_state
+    return ImageVectorEncoder(
+        options["input_dim"], options["wordvec_dim"], options["hidden_dim"], decoder_states, dropout=dropout
+    )
