@@ -21,9 +21,6 @@ from rnnlab.models.base import (
 )
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.input_gradients import CaptioningGradients
-from rnnlab.models.parts.decoders import build_decoder
-from rnnlab.models.parts.discriminator import build_discriminator
-from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.features import Features, checked_features, features_of, named_arrays
 from rnnlab.models.parts.image_encoders import (
     IMAGE_INPUTS,
@@ -31,12 +28,8 @@ from rnnlab.models.parts.image_encoders import (
     StateActivation,
     build_image_encoder,
 )
-from rnnlab.models.parts.initialisation import INIT_SCALE, set_forget_bias
-from rnnlab.models.parts.output import build_output
-from rnnlab.models.parts.reconstruction import decoder_reconstructor
+from rnnlab.models.parts.initialisation import INIT_SCALE
 from rnnlab.models.parts.recurrent_layer import Recurrence
-from rnnlab.models.parts.reviewer import build_reviewer
-from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import (
     AttentionScore,
     CellType,
@@ -216,31 +209,10 @@ class CaptioningRNN(EncoderDecoder):
         rng: np.random.Generator | int = 0,
         device: str = "cpu",
     ) -> None:
-        self._options = checked_options(CaptioningRNN, locals())
-        check_vocabulary("CaptioningRNN", "word_to_idx", word_to_idx)
+        options = checked_options(CaptioningRNN, locals())
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
-        V, recurrence = len(word_to_idx), Recurrence.of("CaptioningRNN", self._options)
-        reviewer_part = build_reviewer(
-            "CaptioningRNN",
-            self._options,
-            memory_dim=input_dim,
-            num_states=recurrence.cell.num_states,
-        )
-        decoder = build_decoder(recurrence, reviewer_part.memory_dim, self._options)
-        super().__init__(
-            word_to_idx,
-            build_image_encoder(reviewer_part.num_states, decoder.num_states, self._options),
-            reviewer_part,
-            WordEmbedding(V, wordvec_dim, dropout=word_dropout),
-            decoder,
-            build_output(decoder.context_dim, V, self._options),
-            reconstructor=decoder_reconstructor(self._options),
-            discriminator=build_discriminator("CaptioningRNN", word_to_idx, self._options),
-            rng=rng,
-            device=device,
-        )
-        set_forget_bias("CaptioningRNN", self.params, recurrence.cell, forget_bias)
+        super().__init__(options, word_to_idx, memory_dim=input_dim, rng=rng, device=device)
 
     def __repr__(self) -> str:
         names = ["cell_type", "image_input", "input_dim", "wordvec_dim", "hidden_dim"]
@@ -310,10 +282,13 @@ class CaptioningRNN(EncoderDecoder):
         ValueError, TypeError
             If a shape or a dtype is wrong.
         """
-        features, rows = self._inputs("loss", features)
-        weights, lengths = sentence_weights, sentence_lengths
-        forced = self._teacher_forced(
-            "loss", "captions", captions, rows, lengths=lengths, sentence_weights=weights, several=True
+        features, forced = self._batch(
+            "loss",
+            features,
+            captions,
+            "captions",
+            sentence_weights=sentence_weights,
+            sentence_lengths=sentence_lengths,
         )
         return self._loss(features, forced, rng, grads, sampling, part_of, inputs)
 
@@ -337,8 +312,7 @@ class CaptioningRNN(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        features, rows = self._inputs("nll", features)
-        return self._nll(features, self._teacher_forced("nll", "captions", captions, rows, several=True))
+        return self._nll(*self._batch("nll", features, captions, "captions"))
 
     def align(self, features: Features, captions: Array) -> Array:
         """The attention weights over the regions at each token of a caption, under teacher forcing.
@@ -359,8 +333,10 @@ class CaptioningRNN(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`; ValueError also if the model does not attend to regions.
         """
-        features, rows = self._inputs("align", features)
-        return self._align(features, self._teacher_forced("align", "captions", captions, rows))
+        return self._align(*self._batch("align", features, captions, "captions", several=False))
+
+    def _build_encoder(self, recurrence: Recurrence, num_states: int, decoder_states: int) -> Any:
+        return build_image_encoder(num_states, decoder_states, self._options)
 
     def _inputs(self, function: str, features: Features) -> tuple[Features, int]:
         """The checked features, and their number of rows."""
@@ -373,9 +349,14 @@ class CaptioningRNN(EncoderDecoder):
             global_dim=self.global_dim,
         )
 
-    _padded_inputs = staticmethod(named_arrays)
-    _inputs_of_padded = staticmethod(features_of)
-    _input_gradients = CaptioningGradients
+    def _padded_inputs(self, inputs: Features) -> dict[str, Array]:
+        return named_arrays(inputs)
+
+    def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> Features:
+        return features_of(arrays)
+
+    def _input_gradients(self, dinputs: Any, dwords: Array, dhidden: Array) -> CaptioningGradients:
+        return CaptioningGradients(dinputs, dwords, dhidden)
 
     # ------------------------------------------------------------------ decoding
 

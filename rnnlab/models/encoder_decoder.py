@@ -7,12 +7,13 @@
     loss     = softmax cross-entropy (label smoothing) + doubly stochastic attention + ARNet
                + discriminative supervision of the reviewer's thought vectors
 
-A subclass chooses the parts and checks the inputs of its encoder.
+The options choose the parts. A subclass defines the encoder and checks its inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,16 +25,21 @@ from rnnlab.layers.checks import check_rng
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.base import LOSSES, BatchSize, averaging_size
 from rnnlab.models.inference import Inference
-from rnnlab.models.parts.discriminator import Discriminator
+from rnnlab.models.parts.decoders import build_decoder
+from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
+from rnnlab.models.parts.initialisation import set_forget_bias
+from rnnlab.models.parts.output import build_output
 from rnnlab.models.parts.output_loss import OutputLoss
 from rnnlab.models.parts.padding import Padded, real_steps
-from rnnlab.models.parts.reconstruction import Reconstructor, StackReconstructor
+from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
+from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.repeats import Repeats
-from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
+from rnnlab.models.parts.reviewer import build_reviewer
 from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.models.parts.values import Decoded, Source
+from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.parameters import Parameters, distinct
 from rnnlab.types import Array, Random
 
@@ -48,20 +54,16 @@ class LossScales(NamedTuple):
 class EncoderDecoder(Inference):
     """Encoder, word vectors, decoder and output as one model.
 
-    The weights of the losses, and the dtype and initialisation of the parameters, are those of ``_options``.
+    A subclass defines the encoder, and checks its inputs: the methods up to ``_input_gradients``.
 
     Parameters
     ----------
+    options : mapping
+        The result of :func:`~rnnlab.models.base.checked_options`. They choose the parts.
     word_to_idx : mapping of str to int
         The vocabulary of the sentences. Padding is ``<NULL>``; decoding needs ``<START>`` and ``<END>``.
-    encoder, reviewer, embedding, decoder, output : parts
-        :mod:`rnnlab.models.parts` describes the interface of a part.
-    reconstructor : Reconstructor or None
-        The ARNet of the decoder's hidden states.
-    discriminator : Discriminator or None
-        The scores of frequent words from thought vectors.
-    encoder_reconstructor : StackReconstructor, optional
-        The ARNets of a token encoder's memory.
+    memory_dim : int
+        Size of a vector of the encoder's memory.
     rng : numpy Generator or seed
     device : str
     """
@@ -73,46 +75,75 @@ class EncoderDecoder(Inference):
     encoder_reconstruction: float
     discriminative: float
 
-    _padded_inputs: Callable[[Any], dict[str, Array]]  # the encoder's inputs -> their arrays, padded
-    _inputs_of_padded: Callable[[Mapping[str, Array]], Any]  # those arrays on the device -> inputs
-    _input_gradients: Callable[..., Any]  # the gradients of inputs, words and hidden states -> one tuple
-
     def __init__(
         self,
+        options: dict[str, Any],
         word_to_idx: Mapping[str, int],
-        encoder: Any,
-        reviewer: Reviewer | NoReviewer,
-        embedding: WordEmbedding,
-        decoder: Any,
-        output: Any,
         *,
-        reconstructor: Reconstructor | None,
-        discriminator: Discriminator | None,
-        encoder_reconstructor: StackReconstructor | None = None,
+        memory_dim: int,
         rng: np.random.Generator | int,
         device: str,
     ) -> None:
         name = type(self).__name__
+        check_vocabulary(name, "word_to_idx", word_to_idx)
+        V = len(word_to_idx)
+        self._options, self.loss_average = options, options["loss_average"]
+        for loss in LOSSES:
+            setattr(self, loss, options.get(loss, 0.0))
         self.word_to_idx = dict(word_to_idx)
         self.idx_to_word = {index: word for word, index in self.word_to_idx.items()}
         self.null_token = self.word_to_idx["<NULL>"]
         self.start_token: Any = self.word_to_idx.get("<START>")  # None if the vocabulary has no <START>
         self.end_token: Any = self.word_to_idx.get("<END>")
-        self.encoder, self.reviewer, self.embedding = encoder, reviewer, embedding
-        self.decoder, self.output, self.output_loss = decoder, output, OutputLoss(output)
-        self.reconstructor, self.encoder_reconstructor = reconstructor, encoder_reconstructor
-        self.discriminator = discriminator
-        self.loss_average = self._options["loss_average"]
-        for loss in LOSSES:
-            setattr(self, loss, self._options.get(loss, 0.0))
-        parts = (encoder, reviewer, embedding, decoder, output, reconstructor, encoder_reconstructor)
-        shapes = distinct(name, *(part.shapes() for part in (*parts, discriminator) if part is not None))
+
+        recurrence = Recurrence.of(name, options)
+        self.reviewer = build_reviewer(
+            name, options, memory_dim=memory_dim, num_states=recurrence.cell.num_states
+        )
+        self.decoder = build_decoder(recurrence, self.reviewer.memory_dim, options)
+        self.encoder = self._build_encoder(recurrence, self.reviewer.num_states, self.decoder.num_states)
+        self.embedding = WordEmbedding(V, options["wordvec_dim"], dropout=options["word_dropout"])
+        self.output = build_output(self.decoder.context_dim, V, options)
+        self.output_loss = OutputLoss(self.output)
+        self.reconstructor = decoder_reconstructor(options)
+        self.encoder_reconstructor = encoder_reconstructor(self.encoder, options)
+        self.discriminator = build_discriminator(name, word_to_idx, options)
+
+        read, scored = (self.encoder, self.reviewer, self.embedding), (self.output, self.reconstructor)
+        parts = (*read, self.decoder, *scored, self.encoder_reconstructor, self.discriminator)
+        shapes = distinct(name, *(part.shapes() for part in parts if part is not None))
         self._after_score, self._after_decoder, self._after_embedding = (
             [name for part in done if part is not None for name in part.shapes()]
-            for done in ((output, reconstructor), (decoder,), (embedding,))
+            for done in (scored, (self.decoder,), (self.embedding,))
         )
-        self._initialise(shapes, rng, {**reviewer.fan_ins(), **output.fan_ins()})
+        self._initialise(shapes, rng, {**self.reviewer.fan_ins(), **self.output.fan_ins()})
+        set_forget_bias(name, self.params, recurrence.cell, options["forget_bias"])
         self.to(device)
+
+    # ------------------------------------------------------------------ the encoder, by the subclass
+
+    @abstractmethod
+    def _build_encoder(self, recurrence: Recurrence, num_states: int, decoder_states: int) -> Any:
+        """The encoder that the options choose.
+
+        ``num_states`` is the number of states that its reader starts from: the reviewer, or the decoder.
+        """
+
+    @abstractmethod
+    def _inputs(self, function: str, source: Any) -> tuple[Any, int]:
+        """The encoder's inputs for a source, checked, and their number of rows."""
+
+    @abstractmethod
+    def _padded_inputs(self, inputs: Any) -> dict[str, Array]:
+        """The arrays of these inputs, padded."""
+
+    @abstractmethod
+    def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> Any:
+        """The inputs that have these padded arrays, which are on the model's device."""
+
+    @abstractmethod
+    def _input_gradients(self, dinputs: Any, dwords: Array, dhidden: Array) -> Any:
+        """The gradients of the encoder's inputs, of word vectors and of hidden states, as one tuple."""
 
     def widened_from(self, config: Mapping[str, Any]) -> tuple[str, ...]:
         """The parameters whose first rows have the meaning of all rows in a model with another configuration.
@@ -270,10 +301,13 @@ class EncoderDecoder(Inference):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        inputs, rows = self._inputs("padded", inputs)
-        weights, lengths = sentence_weights, sentence_lengths
-        forced = self._teacher_forced(
-            "padded", "tokens", tokens, rows, lengths=lengths, sentence_weights=weights, several=True
+        inputs, forced = self._batch(
+            "padded",
+            inputs,
+            tokens,
+            "tokens",
+            sentence_weights=sentence_weights,
+            sentence_lengths=sentence_lengths,
         )
         scales = self._loss_scales(forced, part_of)
         arrays = forced.padded(scales.divisor, self.null_token, self.dtype)

@@ -34,7 +34,7 @@ class Inference(Model):
     output: Any
     output_loss: OutputLoss
     null_token: int
-    _inputs: Callable[..., tuple[Any, int]]  # (function, source) -> the encoder's checked inputs, N
+    _inputs: Callable[[str, Any], tuple[Any, int]]
 
     # ------------------------------------------------------------------ teacher forcing
 
@@ -125,8 +125,7 @@ class Inference(Model):
 
     def _weights(self, function: str, attended: str, source: Any, sentences: Array) -> Array:
         """The decoder's own attention weights over its "source" or its "target", under teacher forcing."""
-        inputs, N = self._inputs(function, source)
-        forced = self._teacher_forced(function, "sentences", sentences, N)
+        inputs, forced = self._batch(function, source, sentences, several=False)
         return self._ops.asnumpy(self._decoded(inputs, forced)[0].weights[attended])
 
     def _check_attends(self) -> None:
@@ -175,8 +174,7 @@ class Inference(Model):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        inputs, N = self._inputs("hidden_states", source)
-        forced = self._teacher_forced("hidden_states", "sentences", sentences, N)
+        inputs, forced = self._batch("hidden_states", source, sentences, several=False)
         return self._ops.asnumpy(self._decoded(inputs, forced)[0].hidden)
 
     def last_states(self, source: Any, sentences: Array) -> Array:
@@ -200,23 +198,27 @@ class Inference(Model):
         IndexError, ValueError, TypeError
             If a shape, a dtype or a token is wrong, or a sentence has no token after its first.
         """
-        inputs, N = self._inputs("last_states", source)
-        forced = self._teacher_forced("last_states", "sentences", sentences, N)
+        inputs, forced = self._batch("last_states", source, sentences, several=False)
         if not forced.lengths.all():
             row = int(np.flatnonzero(forced.lengths == 0)[0])
             raise InputError(
                 f"{type(self).__name__}.last_states: sentence {row} has no token after its first"
             )
         hidden, T = self._decoded(inputs, forced)[0].hidden, forced.inputs.shape[1]
-        last = self._ops.asarray(np.arange(N) * T + forced.lengths - 1)
+        last = self._ops.asarray(np.arange(len(hidden)) * T + forced.lengths - 1)
         return self._ops.asnumpy(forced._replace(real=last).gather(hidden))
 
-    def _teacher_forced(
-        self, function: str, name: str, tokens: Array, rows: int, **options: Any
-    ) -> TeacherForced:
-        """Check sentences and split them into inputs and targets."""
+    def _batch(
+        self, function: str, source: Any, sentences: Array, name: str = "sentences", **options: Any
+    ) -> tuple[Any, TeacherForced]:
+        """The encoder's inputs, and the sentences split into inputs and targets, after a check of both.
+
+        ``name`` is that of the sentences in errors; ``options`` are those of :meth:`TeacherForced.checked`.
+        """
+        inputs, rows = self._inputs(function, source)
         function, words = f"{type(self).__name__}.{function}", self.embedding.vocabulary_size
-        return TeacherForced.checked(function, name, tokens, rows, words, self.null_token, **options)
+        forced = TeacherForced.checked(function, name, sentences, rows, words, self.null_token, **options)
+        return inputs, forced
 
     # ------------------------------------------------------------------ decoding
 

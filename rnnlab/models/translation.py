@@ -24,15 +24,9 @@ from rnnlab.models.base import (
 )
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.input_gradients import TranslationGradients
-from rnnlab.models.parts.decoders import build_decoder
-from rnnlab.models.parts.discriminator import build_discriminator
-from rnnlab.models.parts.embedding import WordEmbedding
-from rnnlab.models.parts.initialisation import INIT_SCALE, set_forget_bias
-from rnnlab.models.parts.output import build_output
+from rnnlab.models.parts.initialisation import INIT_SCALE
 from rnnlab.models.parts.padding import rounded_up
-from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence
-from rnnlab.models.parts.reviewer import build_reviewer
 from rnnlab.models.parts.token_encoder import SourceBatch, build_token_encoder, memory_dim
 from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import (
@@ -199,34 +193,10 @@ class Seq2Seq(EncoderDecoder):
         rng: np.random.Generator | int = 0,
         device: str = "cpu",
     ) -> None:
-        self._options = checked_options(Seq2Seq, locals())
+        options = checked_options(Seq2Seq, locals())
         check_vocabulary("Seq2Seq", "source_word_to_idx", source_word_to_idx)
-        check_vocabulary("Seq2Seq", "word_to_idx", word_to_idx)
         self.source_word_to_idx = dict(source_word_to_idx)
-        recurrence, V = Recurrence.of("Seq2Seq", self._options), len(word_to_idx)
-        reviewer_part = build_reviewer(
-            "Seq2Seq",
-            self._options,
-            memory_dim=memory_dim(self._options),
-            num_states=recurrence.cell.num_states,
-        )
-        num_states = reviewer_part.num_states
-        encoder = build_token_encoder(recurrence, len(source_word_to_idx), num_states, self._options)
-        decoder = build_decoder(recurrence, reviewer_part.memory_dim, self._options)
-        super().__init__(
-            word_to_idx,
-            encoder,
-            reviewer_part,
-            WordEmbedding(V, wordvec_dim, dropout=word_dropout),
-            decoder,
-            build_output(decoder.context_dim, V, self._options),
-            reconstructor=decoder_reconstructor(self._options),
-            discriminator=build_discriminator("Seq2Seq", word_to_idx, self._options),
-            encoder_reconstructor=encoder_reconstructor(encoder, self._options),
-            rng=rng,
-            device=device,
-        )
-        set_forget_bias("Seq2Seq", self.params, recurrence.cell, forget_bias)
+        super().__init__(options, word_to_idx, memory_dim=memory_dim(options), rng=rng, device=device)
 
     def __repr__(self) -> str:
         names = ["cell_type", "wordvec_dim", "hidden_dim", "attention", "target_attention"]
@@ -294,10 +264,13 @@ class Seq2Seq(EncoderDecoder):
         ValueError, TypeError
             If a shape or a dtype is wrong.
         """
-        batch, rows = self._inputs("loss", source)
-        weights, lengths = sentence_weights, sentence_lengths
-        forced = self._teacher_forced(
-            "loss", "target", target, rows, lengths=lengths, sentence_weights=weights, several=True
+        batch, forced = self._batch(
+            "loss",
+            source,
+            target,
+            "target",
+            sentence_weights=sentence_weights,
+            sentence_lengths=sentence_lengths,
         )
         return self._loss(batch, forced, rng, grads, sampling, part_of, inputs)
 
@@ -321,8 +294,7 @@ class Seq2Seq(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        batch, rows = self._inputs("nll", source)
-        return self._nll(batch, self._teacher_forced("nll", "target", target, rows, several=True))
+        return self._nll(*self._batch("nll", source, target, "target"))
 
     def align(self, source: Array, target: Array) -> Array:
         """The attention weights over the source at each token of the target, under teacher forcing.
@@ -344,12 +316,14 @@ class Seq2Seq(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`; ValueError also if the model does not attend to its source.
         """
-        batch, rows = self._inputs("align", source)
-        return self._align(batch, self._teacher_forced("align", "target", target, rows))
+        return self._align(*self._batch("align", source, target, "target", several=False))
 
     def start(self, source: Array) -> Any:
         """The decoding state of each sentence (N, L), before <START> is read."""
         return self._start(self._inputs("start", source)[0])
+
+    def _build_encoder(self, recurrence: Recurrence, num_states: int, decoder_states: int) -> Any:
+        return build_token_encoder(recurrence, len(self.source_word_to_idx), num_states, self._options)
 
     def _inputs(self, function: str, source: Array) -> tuple[SourceBatch, int]:
         """The checked sentences as a batch, and their number."""
@@ -361,11 +335,12 @@ class Seq2Seq(EncoderDecoder):
         source = as_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
         return SourceBatch.of(source, self.source_word_to_idx["<NULL>"]), len(source)
 
-    _input_gradients = TranslationGradients
-
-    def _padded_inputs(self, batch: SourceBatch) -> dict[str, Array]:
-        null_token, length = self.source_word_to_idx["<NULL>"], rounded_up(batch.tokens.shape[1])
-        return SourceBatch.of(batch.tokens, null_token, length).padded(self.dtype)
+    def _padded_inputs(self, inputs: SourceBatch) -> dict[str, Array]:
+        null_token, length = self.source_word_to_idx["<NULL>"], rounded_up(inputs.tokens.shape[1])
+        return SourceBatch.of(inputs.tokens, null_token, length).padded(self.dtype)
 
     def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> SourceBatch:
         return SourceBatch.of_padded(arrays)
+
+    def _input_gradients(self, dinputs: Any, dwords: Array, dhidden: Array) -> TranslationGradients:
+        return TranslationGradients(dinputs, dwords, dhidden)

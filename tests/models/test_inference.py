@@ -86,11 +86,10 @@ def test_weights_over_the_past_make_the_contexts(options, rng):
     model = build(target_attention=True, cell_type="gru", **options)
     features, captions = batch(rng, **options)
     weights = model.align_past(features, captions)
-    inputs, N = model._inputs("loss", features)
-    forced = model._teacher_forced("loss", "captions", captions, N)
+    inputs, forced = model._batch("loss", features, captions)
     decoded, _ = model._decoded(inputs, forced)
     T, H = decoded.hidden.shape[1:]
-    assert weights.shape == (N, T, T)
+    assert weights.shape == (len(captions), T, T)
     np.testing.assert_allclose(weights @ decoded.hidden, decoded.contexts[..., -H:], rtol=1e-10, atol=1e-15)
     real = np.arange(T) < forced.lengths[:, None]
     np.testing.assert_allclose(weights.sum(axis=2), real & (np.arange(T) > 0), rtol=1e-12)

@@ -11,7 +11,6 @@ from typing import Any
 
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
 from rnnlab.models.parts.recurrent_layer import StackedLayers, concatenated, in_order
-from rnnlab.models.parts.token_encoder import TokenEncoder
 from rnnlab.parameters import Parameters, scoped
 from rnnlab.types import Array, Shapes
 
@@ -162,8 +161,10 @@ def decoder_reconstructor(options: Mapping[str, Any]) -> Reconstructor | None:
     return Reconstructor(options["hidden_dim"], units, detach_target=options["detach_target"])
 
 
-def encoder_reconstructor(encoder: TokenEncoder, options: Mapping[str, Any]) -> StackReconstructor | None:
-    """The ARNets of the encoder from a model's options, None if they have none."""
+def encoder_reconstructor(encoder: Any, options: Mapping[str, Any]) -> StackReconstructor | None:
+    """The ARNets of a token encoder from a model's options, None if they have none."""
+    if "encoder_reconstruction" not in options:
+        return None
     return _of_stack(encoder.layers, options, "encoder_", "encoder_arnet_{}_".format)
 
 

@@ -70,15 +70,16 @@ class TeacherForced(NamedTuple):
         vocabulary_size: int,
         null_token: int,
         *,
-        lengths: Array | None = None,
         sentence_weights: Array | None = None,
-        several: bool = False,
+        sentence_lengths: Array | None = None,
+        several: bool = True,
     ) -> TeacherForced:
         """From sentences (N, L), or with ``several`` also (N, S, L), after a check of all arguments."""
         tokens = check_sentences(function, name, tokens, rows, vocabulary_size, several=several)
         *shape, L = tokens.shape
-        if lengths is not None:
-            lengths = check_sentence_lengths(function, lengths, tuple(shape), L - 1).reshape(-1)
+        lengths = None
+        if sentence_lengths is not None:
+            lengths = check_sentence_lengths(function, sentence_lengths, tuple(shape), L - 1).reshape(-1)
         if sentence_weights is not None:
             sentence_weights = check_sentence_weights(function, sentence_weights, tuple(shape)).reshape(-1)
         return cls.of(tokens.reshape(-1, L), null_token, lengths, sentence_weights)

@@ -129,8 +129,7 @@ def test_the_first_word_and_padding_stay(model, given, monkeypatch, rng):
 def test_the_targets_stay(model, given):
     """At probability 1 the loss is that of the true words after the model's own."""
     places, points = choose_places(given[1][:, :-1] != NULL, 1.0, np.random.default_rng(3))
-    forced = model._teacher_forced("loss", "target", given[1], len(given[0]))
-    source, _ = model._inputs("loss", given[0])
+    source, forced = model._batch("loss", *given)
     lengths = forced.lengths[:, None]
     places &= np.arange(places.shape[1]) < lengths
     mixed = sampled_inputs(model, model.start(given[0]), forced.inputs, places, points)
