@@ -54,16 +54,6 @@ def _check_undone(key: str, earlier: Sequence[str]) -> None:
             raise RecipeError(f"--set: {key} replaces {each}, which is given before it: give {key} first")
 
 
-def check_reach(overrides: Sequence[str], stages: Any) -> None:
-    """Raise RecipeError if a key is set in [training] and every stage overrides it: nothing would change."""
-    if not isinstance(stages, list) or not all(isinstance(stage, Mapping) for stage in stages):
-        return  # an error, raised when the table is checked
-    for key in overrides:
-        table, _, name = key.partition(".")
-        if table == "training" and stages and all(_has(stage, name) for stage in stages):
-            raise RecipeError(f"--set {key}: every stage has its own {name}, so set stage.1.{name} and so on")
-
-
 def _inside(table: Any, step: str, key: str) -> Any:
     """The table or list to which one step of an override's key leads; a new table if there is none.
 
@@ -102,9 +92,3 @@ def literal(text: str) -> Any:
         return text
     check_depth(tables, "--set")
     return tables["value"] if len(tables) == 1 else text
-
-
-def _has(table: Any, key: str) -> bool:
-    """Whether a table has a key, which may be dotted."""
-    name, _, rest = key.partition(".")
-    return isinstance(table, Mapping) and name in table and (not rest or _has(table[name], rest))

@@ -35,10 +35,10 @@ from rnnlab.recipes.data import (
     ParallelTable,
     ShapesTable,
 )
-from rnnlab.recipes.overrides import check_reach, with_overrides
+from rnnlab.recipes.overrides import with_overrides
 from rnnlab.recipes.schema import Place, RecipeError, from_table, kind_of, to_table
 from rnnlab.recipes.shipped import find
-from rnnlab.recipes.stages import Stage, StageTable, check_losses, stages_of
+from rnnlab.recipes.stages import Stage, StageTable, check_losses, check_reach, stages_of
 from rnnlab.recipes.tables import (
     SEARCH_KEYS,
     CallbacksTable,
@@ -219,8 +219,8 @@ def recipe_from_dict(
         found = "missing" if kind is None else repr(kind)
         expected = ", ".join(map(repr, kinds))
         raise RecipeError(f"{place / 'data' / 'kind'} is {found}, expected one of {expected}")
-    check_reach(keys, overridden.get("stage"))
     recipe = from_table(kinds[kind], overridden, place)
+    check_reach(keys, recipe.stage, recipe.training)
     if to_train:
         try:
             recipe.check_training()

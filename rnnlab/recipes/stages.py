@@ -16,6 +16,7 @@ from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.base import LOSS_PARTS, LOSSES
 from rnnlab.models.parts.combinations import check_combinations
 from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, with_keys
+from rnnlab.recipes.schema import RecipeError
 from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalTable, TrainingTable
 from rnnlab.training import Solver
 from rnnlab.training.frozen_parameters import Trained
@@ -114,12 +115,29 @@ class Stage:
 
 
 def has_own(table: StageTable, key: str, training: TrainingTable) -> bool:
-    """Whether a stage has its own value of a key of [training] or of its ``optim_config``."""
+    """Whether a stage does not take the value of a key of [training], which may be dotted.
+
+    It has its own value of the key, of the table that holds it, or of the key that it belongs to: the update
+    rule of ``optim_config``, or the monitor of ``monitor_mode``. Tables other than ``optim_config`` are
+    replaced as a whole.
+    """
     name, _, option = key.partition(".")
     given = _given(table)
-    if option and given.get("update_rule", training.update_rule) != training.update_rule:
+    belongs_to = {"optim_config": "update_rule", "monitor_mode": "monitor"}.get(name)
+    if belongs_to is not None and given.get(belongs_to, usual := getattr(training, belongs_to)) != usual:
         return True
-    return name in given and (not option or option in (given[name] or {}))
+    if name != "optim_config" or name not in given:
+        return name in given
+    options = [option] if option else list(training.optim_config or {})
+    return all(each in (given[name] or {}) for each in options)
+
+
+def check_reach(keys: Sequence[str], tables: Sequence[StageTable], training: TrainingTable) -> None:
+    """Raise RecipeError if an override sets a key of [training] of which every stage has its own value."""
+    for key in keys:
+        table, _, name = key.partition(".")
+        if table == "training" and tables and all(has_own(stage, name, training) for stage in tables):
+            raise RecipeError(f"--set {key}: every stage has its own {name}, so set stage.1.{name} and so on")
 
 
 def stages_of(training: TrainingTable, tables: Sequence[StageTable]) -> list[Stage]:

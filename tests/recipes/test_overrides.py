@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from rnnlab.recipes.overrides import check_reach, with_overrides
+from rnnlab.recipes.overrides import with_overrides
 from rnnlab.recipes.recipe import recipe_from_dict
 from rnnlab.recipes.schema import RecipeError
 from rnnlab.recipes.template import template
@@ -91,10 +91,3 @@ def test_a_key_of_a_stage_of_a_recipe_without_stages():
             with_overrides(tables, ["stage.1.num_epochs=2"])
         expected = "the recipe has no stages; --set 'stage=[{num_epochs=4}]' makes one"
         assert str(error.value) == f"--set: stage.1.num_epochs: {expected}"
-
-
-def test_what_every_stage_has_of_its_own_is_not_set_in_vain():
-    stages = [{"rate": 1, "optim": {"beta": 1}}, {"rate": 2}]
-    check_reach(["training.epochs", "training.optim.beta", "model.rate"], stages)
-    with pytest.raises(RecipeError, match=r"^--set training\.rate: every stage has its own rate"):
-        check_reach(["training.rate"], stages)

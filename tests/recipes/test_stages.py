@@ -359,6 +359,45 @@ def test_what_no_stage_would_hear_of_is_refused():
     assert changed[1].training.optim_config == {"beta1": 0.8, "learning_rate": 5e-4}
 
 
+@pytest.mark.parametrize(
+    ("training", "stage", "override"),
+    [
+        ({}, {"update_rule": "sgd"}, "optim_config.learning_rate=0.5"),
+        ({}, {"update_rule": "sgd"}, "optim_config={learning_rate=0.5}"),
+        ({}, {"optim_config": {"learning_rate": 1e-3}}, "optim_config={learning_rate=0.5}"),
+        (
+            {"schedule": {"name": "exponential", "decay": 0.9}},
+            {"schedule": {"name": "constant"}},
+            "schedule.decay=0.5",
+        ),
+        ({}, {"weight_decay": {"W_*": 0.1}}, "weight_decay.Wx=0.5"),
+        ({}, {"learning_rate_factors": {"W_*": 0.1}}, "learning_rate_factors.Wx=0.5"),
+        ({}, {"monitor": "CIDEr"}, "monitor_mode=min"),
+        ({}, {"monitor": "CIDEr", "monitor_mode": "max"}, "monitor_mode=min"),
+    ],
+    ids=str,
+)
+def test_a_key_that_all_stages_replace_is_refused(training, stage, override):
+    """Also by another value of a table that holds it, or of a key that it belongs to."""
+    tables = {"data": {"kind": "shapes"}, "training": training, "evaluation": {"each_epoch": ["CIDEr"]}}
+    name = override.partition("=")[0]
+    with pytest.raises(RecipeError, match=f"--set training.{name}: every stage has its own {name}, so set"):
+        recipe_from_dict(tables | {"stage": [stage, stage]}, overrides=[f"training.{override}"])
+    before = recipe_from_dict(tables | {"stage": [stage, {}]}).stages()
+    after = recipe_from_dict(tables | {"stage": [stage, {}]}, overrides=[f"training.{override}"]).stages()
+    assert after[0].training == before[0].training
+    assert after[1].training != before[1].training
+
+
+def test_options_that_stages_share_reach_them():
+    tables = {"data": {"kind": "shapes"}, "stage": [{"optim_config": {"learning_rate": 1e-3}}]}
+    (stage,) = recipe_from_dict(tables, overrides=["training.optim_config={beta1=0.8}"]).stages()
+    assert stage.training.optim_config == {"beta1": 0.8, "learning_rate": 1e-3}
+    same = {"data": {"kind": "shapes"}, "stage": [{"monitor": "val_loss", "update_rule": "adam"}]}
+    (stage,) = recipe_from_dict(same, overrides=["training.monitor_mode=min"]).stages()
+    assert stage.training.monitor_mode == "min"
+
+
 def test_another_update_rule_takes_no_options_of_the_first():
     recipe = "shapes_two_stage"
     changes = ["training.optim_config.beta1=0.8", "stage.2.update_rule=sgd"]
