@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tqdm import tqdm
 
 from rnnlab.cli.arguments import check_outputs, positive_integer
 from rnnlab.cli.encoder_options import add_encoder, check_encoder, encoder_settings
+from rnnlab.data import read_karpathy
 from rnnlab.data.photographs import ImageEncoder, choose_encoding, extract_features, find_photographs
 from rnnlab.data.projection import read_projection
 from rnnlab.errors import InputError
@@ -37,6 +39,11 @@ def add(commands: Any) -> None:
         help="fit a PCA of K components to these photographs, and apply it",
     )
     features.add_argument(
+        "--karpathy",
+        metavar="FILE",
+        help="annotations in dataset_*.json: fit the PCA to the photographs of their training split only",
+    )
+    features.add_argument(
         "--dtype", choices=["float16", "float32"], default="float16", help="of the file (default: float16)"
     )
     features.add_argument("--no-progress", dest="progress", action="store_false", help="no progress bar")
@@ -45,11 +52,14 @@ def add(commands: Any) -> None:
 def _features(options: argparse.Namespace) -> int:
     if options.pca is not None and options.pca_components is not None:
         raise InputError("give either --pca, to apply a PCA, or --pca-components, to fit one")
+    if options.karpathy is not None and options.pca_components is None:
+        raise InputError("--karpathy is given, which needs --pca-components: the PCA that it restricts")
     check_encoder(options)
     if Path(options.out).exists():
         raise InputError(f"--out {options.out} already exists: delete it, or choose another file")
     check_outputs(options, "out")
     paths = find_photographs(options.images)
+    training = None if options.karpathy is None else _training_names(options.karpathy, paths)
     encoding = choose_encoding(
         options.encoder,
         grid=options.grid,
@@ -64,6 +74,7 @@ def _features(options: argparse.Namespace) -> int:
             options.out,
             ImageEncoder(encoding),
             pca_components=options.pca_components,
+            pca_names=training,
             progress=options.progress,
             report=_report,
         )
@@ -79,6 +90,19 @@ def _features(options: argparse.Namespace) -> int:
         listed = ", ".join(list(made.skipped)[:_LISTED]) + " and others" * (len(made.skipped) > _LISTED)
         print(f"{len(made.skipped):,} skipped, because they cannot be read: {listed}")
     return 0
+
+
+def _training_names(annotations: str, paths: Sequence[Path]) -> set[str]:
+    """The names of the photographs that belong to the training split of annotations."""
+    training = {image.name for image in read_karpathy(annotations).splits.get("train", [])}
+    found = training & {path.name for path in paths}
+    if not found:
+        raise InputError(
+            f"--karpathy {annotations} has {len(training):,} training images, expected some of the "
+            f"{len(paths):,} photographs"
+        )
+    print(f"The PCA is fitted to {len(found):,} of {len(paths):,} photographs, those of the training split.")
+    return found
 
 
 def _report(line: str) -> None:

@@ -234,7 +234,7 @@ def _train_stages(
                     print(coverage)
             solver = Solver(model, trained, **stage.options(), run_dir=directory, **common)
             if start is not None:
-                print(warm_start(start, model))
+                print(warm_start(start, model, trained))
         if stage.is_last and solver.epoch >= solver.options.num_epochs:
             print(solver.why_finished)
         solver.train()

@@ -331,6 +331,8 @@ def check_features(recipe: CaptioningRecipe, data: CaptionData) -> None:
             f"data.features has a grid of shape {shape} for each image, and model.attention is not set, "
             "expected one vector (D,): set model.attention, or data.features to one vector for each image"
         )
+    if attention is None and data.num_global_features is not None:
+        raise InputError("data.global_features is set, which needs model.attention: set it, or remove these")
 
 
 def _batch_size(recipe: CaptioningRecipe) -> int:

@@ -184,7 +184,9 @@ class Warmup(Schedule):
                 f"schedule warmup: then_after is True, expected False with then = {self._then.name}, which "
                 "counts epochs without a better metric, also those of the warmup"
             )
-        if self.then_after and self._then.name != Constant.name and unit != self.unit:
+        if self.then_after and self._then.name == Constant.name:
+            raise InputError("schedule warmup: then_after is True, which needs then")
+        if self.then_after and unit != self.unit:
             raise InputError(
                 f"schedule warmup: then_after is True and unit is {self.unit!r}, expected {unit!r}, the unit "
                 f"of then, {self._then.name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 from rnnlab.models.parts.decoders import num_decoder_layers
 from rnnlab.ops import ops_for
 from rnnlab.reading import PathLike
-from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
-from rnnlab.training.compatibility import check_words
+from rnnlab.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint
+from rnnlab.training.compatibility import check_data, check_words
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class WarmStart:
         Parameters of the model that the checkpoint lacks. They are unchanged.
     left : tuple of str
         Parameters of the checkpoint that the model lacks.
+    other_data : str or None
+        The first difference in how the data are prepared, such as their scaling or the order of pixels.
     """
 
     path: PathLike
@@ -36,6 +39,7 @@ class WarmStart:
     widened: tuple[str, ...]
     new: tuple[str, ...]
     left: tuple[str, ...]
+    other_data: str | None = None
 
     def __str__(self) -> str:
         parts = [f"Warm start from {self.path}: {len(self.loaded)} parameters loaded"]
@@ -46,11 +50,17 @@ class WarmStart:
         ):
             if names:
                 parts.append(f"{label} {', '.join(names)}")
-        return "; ".join(parts) + "."
+        said = "; ".join(parts) + "."
+        if self.other_data is None:
+            return said
+        return f"{said}\nThe data are not prepared as the checkpoint's: {self.other_data}."
 
 
-def warm_start(path: PathLike, model: Any) -> WarmStart:
+def warm_start(path: PathLike, model: Any, data: Any = None) -> WarmStart:
     """Copy the parameters of a checkpoint into those of ``model`` that have the same names.
+
+    With ``data``, on which the model will train, the result says whether they are prepared as those of the
+    checkpoint. Other data are not an error: the model may learn them from these parameters.
 
     A deep output that reads the contexts of source and target may start from one that reads the source's
     context only, which uses the first rows of the weight. All other parameters must have the checkpoint's
@@ -60,10 +70,10 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
     ------
     FileNotFoundError, CheckpointError
         As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies, the cells, the outputs, the
-        numbers of layers or the places where an image enters differ, if only one model has a reviewer, tied
-        embeddings or classes, if both attend to an image and the initial states come from different vectors,
-        if a deep output reads other contexts, if the shapes of a parameter do not fit, or if no parameter has
-        the same name.
+        readouts, the activations of the initial state, the numbers of layers or the places where an image
+        enters differ, if only one model has a reviewer, tied embeddings or classes, if both attend to an
+        image and the initial states come from different vectors, if a deep output reads other contexts, if
+        the shapes of a parameter do not fit, or if no parameter has the same name.
     """
     checkpoint = load_checkpoint(path)
     config = checkpoint.model.get("config", {})
@@ -89,7 +99,17 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
         widened,
         tuple(name for name in target if name not in source.shapes),
         tuple(name for name in source.shapes if name not in target.shapes),
+        None if data is None else _difference(path, checkpoint, data),
     )
+
+
+def _difference(path: PathLike, checkpoint: Checkpoint, data: Any) -> str | None:
+    """How the preparation of data differs from that of the checkpoint's data, if it does."""
+    try:
+        check_data(path, checkpoint, data)
+    except CheckpointError as error:
+        return str(error).removeprefix(f"{os.fspath(path)}: ")
+    return None
 
 
 _SOURCE, _PAST = "attention to the source alone", "attention to the past states alone"
@@ -118,7 +138,7 @@ def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, A
     attention or the other, and ``source_`` parameters may attend to the source or to thought vectors.
     ``W_embed`` may be the weight of the scores as well.
     """
-    for name in ("cell_type", "image_input", "output", "num_layers"):
+    for name in ("cell_type", "image_input", "output", "num_layers", "state_activation", "readout"):
         values = found.get(name), wanted.get(name)
         if None not in values:
             _check_equal(path, name, *values)

@@ -1,5 +1,6 @@
 """``rnnlab features``, and captions of photographs by runs that were trained on its files."""
 
+import json
 import shutil
 
 import h5py
@@ -96,6 +97,29 @@ def test_what_is_printed_and_written(album, tmp_path, capsys):
     np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-3)
     assert cli.main([*command, *options, "--pca-components", "2"]) == 2
     assert "give either --pca, to apply a PCA, or --pca-components" in capsys.readouterr().err
+
+
+def test_the_pca_of_a_training_split(album, tmp_path, capsys):
+    options = ["--grid", "--pca-components", "2", "--dtype", "float32"]
+    split = ["--karpathy", str(album.annotations)]
+    assert features(album, tmp_path / "f.h5", *options, *split) == 0
+    said = "The PCA is fitted to 10 of 16 photographs, those of the training split."
+    assert said in capsys.readouterr().out
+    training = [str(album.photographs / f"photo_{number}.png") for number in range(10)]
+    command = ["features", *training, "--encoder", str(album.network), "--no-progress"]
+    assert cli.main([*command, *options, "--out", str(tmp_path / "g.h5")]) == 0
+    ours, theirs = (dict(zip(*read_features(tmp_path / name), strict=True)) for name in ("f.h5", "g.h5"))
+    assert len(ours) == 16
+    for name, values in theirs.items():
+        np.testing.assert_allclose(ours[name], values, rtol=1e-4, atol=1e-4)
+    capsys.readouterr()
+    assert features(album, tmp_path / "h.h5", *split) == 2
+    assert "--karpathy is given, which needs --pca-components" in capsys.readouterr().err
+    other = tmp_path / "other.json"
+    image = {"filename": "x.png", "split": "train", "sentences": [{"raw": "a photo"}]}
+    other.write_text(json.dumps({"images": [image]}))
+    assert features(album, tmp_path / "h.h5", *options, "--karpathy", str(other)) == 2
+    assert "has 1 training images, expected some of the 16 photographs" in capsys.readouterr().err
 
 
 def test_an_interrupted_command_says_that_it_resumes(album, tmp_path, capsys, monkeypatch):

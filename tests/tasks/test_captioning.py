@@ -5,6 +5,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -21,7 +22,7 @@ from rnnlab.recipes.recipe import (
     recipe_from_dict,
 )
 from rnnlab.tasks import captioning
-from rnnlab.tasks.captioning import CaptioningTask
+from rnnlab.tasks.captioning import CaptioningTask, check_features
 from rnnlab.tasks.search import decode
 from rnnlab.training import CheckpointError, load_checkpoint
 
@@ -188,6 +189,14 @@ def test_files_of_features_that_do_not_fit_the_model(shapes, model, features, me
     with pytest.raises(ValueError, match=message):
         runs.train(recipe, tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
+
+
+def test_global_features_of_a_model_that_does_not_attend():
+    files = {"kind": "karpathy", "annotations": "a.json", "features": "f.h5", "global_features": "g.h5"}
+    recipe = recipe_from_dict({"data": files})
+    data = SimpleNamespace(feature_shape=(5,), num_global_features=4)
+    with pytest.raises(ValueError, match=r"data\.global_features is set, which needs model\.attention"):
+        check_features(recipe, data)
 
 
 def test_data_without_a_test_split(shapes, tmp_path, monkeypatch):

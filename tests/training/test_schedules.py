@@ -73,6 +73,8 @@ def test_a_schedule_after_the_warmup():
         ValueError, match="then_after is True and unit is 'iterations', expected 'epochs', the"
     ):
         make_schedule(epochs | {"unit": "iterations"})
+    with pytest.raises(ValueError, match="then_after is True, which needs then"):
+        make_schedule({"name": "warmup", "over": 3, "then_after": True})
     with pytest.raises(ValueError, match="then_after is True, expected False with then = plateau"):
         make_schedule(epochs | {"then": {"name": "plateau"}})
     with pytest.raises(ValueError, match="expected 'epochs', the unit of then, exponential"):

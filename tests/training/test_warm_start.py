@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from rnnlab.data import PixelData
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.training import Checkpoint, CheckpointError, save_checkpoint, warm_start
 from rnnlab.training.checkpoint import describe_model
@@ -29,6 +30,27 @@ def test_the_same_model(saved):
     assert done.loaded == tuple(model.params)
     assert done.widened == done.new == done.left == ()
     assert str(done) == f"Warm start from {path}: {len(done.loaded)} parameters loaded."
+
+
+def test_another_readout(tmp_path):
+    path, model = tmp_path / "best.h5", SequenceClassifier(3, 1, 4)
+    save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
+    with pytest.raises(CheckpointError, match="readout: found 'last', expected 'mean', as the model has"):
+        warm_start(path, SequenceClassifier(3, 1, 4, readout="mean"))
+
+
+def test_data_that_are_prepared_in_another_way(tmp_path, rng):
+    """They are no error, but the result names the first difference."""
+    images, labels = rng.integers(0, 256, (6, 4, 4)).astype(np.uint8), np.array([0, 1, 2, 0, 1, 2])
+    rows, permuted = (PixelData({"train": (images, labels)}, permute_seed=seed) for seed in (None, 0))
+    path, model = tmp_path / "best.h5", SequenceClassifier(3, 1, 4)
+    checkpoint = Checkpoint(model.params, describe_model(model), preprocessing=rows.preprocessing())
+    save_checkpoint(path, checkpoint)
+    assert warm_start(path, model, rows).other_data is None
+    done = warm_start(path, model, permuted)
+    assert done.other_data.startswith("preprocessing: permutation: found ")
+    assert str(done).endswith(f".\nThe data are not prepared as the checkpoint's: {done.other_data}.")
+    assert warm_start(path, model).other_data is None
 
 
 def test_a_parameter_that_is_one_number(tmp_path):
@@ -133,6 +155,11 @@ REVIEWER = {"attention": "additive", "reviewer": {"blocks": 1, "steps": 2}}
         ),
         ({}, {"tied_embeddings": True}, "tied_embeddings: found False, expected True, as the model has"),
         ({"tied_embeddings": True}, {}, "tied_embeddings: found True, expected False, as the model has"),
+        (
+            {},
+            {"state_activation": "tanh"},
+            "state_activation: found 'none', expected 'tanh', as the model has",
+        ),
         ({}, {"output": "deep"}, "output: found 'linear', expected 'deep', as the model has"),
         ({"attention": "additive"}, REVIEWER, "reviewer: blocks: found None, expected 1, as the model has"),
         (REVIEWER, {"attention": "additive"}, "reviewer: blocks: found 1, expected None, as the model has"),

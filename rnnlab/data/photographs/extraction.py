@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,6 +103,7 @@ def extract_features(
     encoder: ImageEncoder,
     *,
     pca_components: int | None = None,
+    pca_names: AbstractSet[str] | None = None,
     progress: bool = True,
     report: Callable[[str], None] = print,
 ) -> Extracted:
@@ -120,6 +122,9 @@ def extract_features(
     encoder : ImageEncoder
     pca_components : int, optional
         Fit a PCA of this number of components to these photographs, and apply it.
+    pca_names : set of str, optional
+        The names of the photographs that the PCA is fitted to, such as those of the training split. It is
+        applied to all. By default it is fitted to all, too.
     progress : bool
         Show a progress bar.
     report : callable
@@ -132,13 +137,16 @@ def extract_features(
     InUseError
         If another process writes ``out``.
     ValueError
-        If no photograph can be read; if features are not finite or do not fit the PCA; if the parts are from
-        an interrupted call with other settings, or do not record their settings or their photographs.
+        If no photograph can be read, or none of ``pca_names``; if features are not finite or do not fit the
+        PCA; if ``pca_names`` is given without ``pca_components``; if the parts are from an interrupted call
+        with other settings, or do not record their settings or their photographs.
     """
     out, encoding = Path(out), encoder.encoding
     if out.exists():
         raise FileExistsError(f"{out} already exists: delete it, or choose another file with --out")
     D = encoder.shape[-1]
+    if pca_names is not None and pca_components is None:
+        raise InputError("pca_names is given, which needs pca_components")
     if pca_components is not None and not 1 <= pca_components <= D:
         raise InputError(f"pca_components is {pca_components}, expected 1 to the {D:,} of a feature vector")
     folder = out.with_name(f"{out.name}.parts")
@@ -150,7 +158,10 @@ def extract_features(
         explained = None
         project: Callable[[np.ndarray], np.ndarray] = _unchanged
         if pca_components is not None:
-            fitted = PCA.fit_chunks(lambda: _vectors(parts, wanted), pca_components)
+            to_fit = {each for each in wanted if pca_names is None or each.name in pca_names}
+            if not to_fit:
+                raise InputError("pca_names has none of the photographs, expected some of them")
+            fitted = PCA.fit_chunks(lambda: _vectors(parts, to_fit), pca_components)
             encoding = replace(encoding, projection=fitted.projection().after(encoding.projection))
             project, explained = fitted.projection().apply, fitted.explained
         shape = (*encoder.shape[:-1], pca_components or D)

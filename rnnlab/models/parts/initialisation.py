@@ -18,7 +18,7 @@ INIT_SCALE = 0.08  # the default of all models
 
 FanIns: TypeAlias = Mapping[str, int | np.ndarray]
 
-_WEIGHT = re.compile(r"^W|_W|_[vw]$")  # Wx, W_vocab; source_Wq; source_v, selector_w
+_WEIGHT = re.compile(r"^W|_W|(^|_)[vw]$")  # Wx, W_vocab; source_Wq; v, source_v, selector_w
 
 
 def initialise(

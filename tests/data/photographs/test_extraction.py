@@ -227,6 +227,19 @@ def test_a_pca_is_fitted_and_recorded(photographs, encoder, tmp_path):
         extract(paths, tmp_path / "h.h5", encoder, pca_components=6)
 
 
+def test_a_pca_of_some_photographs_is_applied_to_all(photographs, encoder, tmp_path):
+    paths = find_photographs([photographs])
+    training = {path.name for path in paths[::2]}
+    extract(paths, tmp_path / "f.h5", encoder, pca_components=2, pca_names=training | {"absent.png"})
+    fitted = PCA.fit(encoder.encode_files(paths[::2]), 2)
+    features = read_features(tmp_path / "f.h5")[1]
+    np.testing.assert_allclose(features, fitted.transform(encoder.encode_files(paths)), rtol=2e-3, atol=2e-3)
+    with pytest.raises(ValueError, match="pca_names has none of the photographs, expected some of them"):
+        extract(paths, tmp_path / "g.h5", encoder, pca_components=2, pca_names={"absent.png"})
+    with pytest.raises(ValueError, match="pca_names is given, which needs pca_components"):
+        extract(paths, tmp_path / "g.h5", encoder, pca_names=training)
+
+
 def test_features_that_are_not_finite_are_refused(photographs, tmp_path):
     network = write_network(tmp_path / "large.onnx", kernel=KERNEL * 1e5)
     large = ImageEncoder(choose_encoding(network, pixels="none"))

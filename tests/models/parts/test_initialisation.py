@@ -24,6 +24,13 @@ def test_course():
         assert np.abs(params[name]).max() > 3 * std  # normal, not uniform
 
 
+def test_a_vector_is_a_weight_with_and_without_a_prefix():
+    params = Parameters(dict.fromkeys(("v", "w", "layer1_v", "selector_w", "b", "layer1_b", "view"), (50,)))
+    initialise(params, "course", scale=0.08, rng=np.random.default_rng(0))
+    random = {name for name, view in params.items() if view.any()}
+    assert random == {"v", "w", "layer1_v", "selector_w"}
+
+
 @pytest.mark.parametrize("output", ["linear", "deep"])
 def test_tied_word_vectors_have_the_scale_of_a_weight(output):
     words = {"<NULL>": 0, "<START>": 1, "<END>": 2} | {f"w{k}": k for k in range(3, 300)}
