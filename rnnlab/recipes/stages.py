@@ -20,13 +20,12 @@ from rnnlab.recipes.schema import RecipeError
 from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalTable, TrainingTable
 from rnnlab.training import Solver
 from rnnlab.training.frozen_parameters import Trained
-from rnnlab.training.learning_rates import LearningRates
 from rnnlab.training.protocols import Model
 from rnnlab.training.schedules import make_schedule
 from rnnlab.training.self_critical import WITHOUT_TARGETS
 from rnnlab.training.step import check_sampled
+from rnnlab.training.trained_parameters import TrainedParameters
 from rnnlab.training.validation import check_without_validation, has_validation
-from rnnlab.training.weight_decay import WeightDecay
 
 _MODELS = (CaptioningRNN, Seq2Seq, SequenceClassifier)
 _ARGUMENTS = {name: each for model in _MODELS for name, each in arguments_of(model).items()}
@@ -199,9 +198,7 @@ def check_stages(stages: Sequence[Stage], model: Any, data: Any) -> None:
         try:
             if not has_validation(data, stage.training.batch_size):
                 check_without_validation(stage.training, make_schedule(stage.training.schedule))
-            trained = Trained(model.params, stage.training.trains)
-            WeightDecay(model.params, trained, stage.training.weight_decay)
-            LearningRates(model.params, trained, stage.training.learning_rate_factors)
+            TrainedParameters(model.params, stage.training)
             check_sampled(model, stage.training.scheduled_sampling)
         except (ValueError, TypeError) as error:
             raise type(error)(f"stage.{stage.number}: {error}") from error

@@ -32,13 +32,9 @@ from rnnlab.recipes.derived import Table, derived_from
 from rnnlab.recipes.schema import EnvPath
 from rnnlab.training import Callback, SelfCritical, Solver
 from rnnlab.training.callbacks import GradientStatistics, JSONLines, TensorBoard, WeightsAndBiases
-from rnnlab.training.learning_rates import check_learning_rate_factors
-from rnnlab.training.optim import make_update_rule
+from rnnlab.training.options import rules_of
 from rnnlab.training.registry import Registry
-from rnnlab.training.sampling_schedules import make_sampling_schedule
-from rnnlab.training.schedules import make_schedule
 from rnnlab.training.self_critical import check_baseline
-from rnnlab.training.weight_decay import check_weight_decay
 
 
 class _ModelTable(Table):
@@ -157,11 +153,7 @@ class TrainingTable(Table):
         ValueError, TypeError
             If there is no such rule or schedule, or it has no such option. The error begins with the key.
         """
-        check_weight_decay(self.weight_decay, make_update_rule(self.update_rule, self.optim_config))
-        check_learning_rate_factors(self.learning_rate_factors)
-        make_schedule(self.schedule)
-        if self.scheduled_sampling is not None:
-            make_sampling_schedule(self.scheduled_sampling)
+        rules_of(self)
 
 
 @derived_from(SelfCritical, without=("reward",))

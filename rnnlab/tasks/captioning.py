@@ -23,6 +23,7 @@ from rnnlab.data import (
 )
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.joint import JointCaptionData, JointCaptionInputs
+from rnnlab.data.split_data import batches
 from rnnlab.decoding import Ensemble, Hypothesis
 from rnnlab.decoding.ensemble import Average
 from rnnlab.errors import InputError
@@ -265,8 +266,8 @@ class CaptioningTask(Task):
         model: CaptioningRNN,
         split: str,
         *,
-        decoding: DecodingTable | None = None,
-        evaluation: CaptioningEvaluationTable | None = None,
+        decoding: DecodingTable,
+        evaluation: CaptioningEvaluationTable,
         communicator: Communicator = ALONE,
     ) -> CaptioningEvaluation:
         """Caption a split and score the captions against its references.
@@ -283,7 +284,6 @@ class CaptioningTask(Task):
             If its first ``max_images`` images have no captions, or one of them has no reference with words.
         """
         CAPTION_SCORERS.require()
-        decoding, evaluation = decoding or recipe.decoding, evaluation or recipe.evaluation
         if evaluation.tokenizer == "ptb":
             by_rank_0(communicator, lambda: check_java('evaluation.tokenizer = "ptb"'))
         images, training = data.split(split), recipe.training
@@ -373,5 +373,4 @@ def _perplexity(
         raise InputError(
             f"max_images: found no captions of the first {count} images of {split}, expected at least one"
         )
-    batches = np.split(captions, range(size, captions.size, size))
-    return perplexity(*total_nll(model, data, split, batches, communicator))
+    return perplexity(*total_nll(model, data, split, batches(captions, size), communicator))

@@ -10,6 +10,7 @@ import numpy as np
 
 from rnnlab.data import PixelData, open_digits, open_mnist
 from rnnlab.data.pixels import PixelInputs, PixelSplit
+from rnnlab.data.split_data import batches
 from rnnlab.decoding.ensemble import Average
 from rnnlab.layers import softmax_loss
 from rnnlab.metrics import Statistics, accuracy, confusion_matrix, mean_of
@@ -124,7 +125,7 @@ class ClassificationTask(Task):
         model: SequenceClassifier,
         split: str,
         *,
-        evaluation: ClassificationEvaluationTable | None = None,
+        evaluation: ClassificationEvaluationTable,
         communicator: Communicator = ALONE,
     ) -> ClassificationEvaluation:
         """Classify a split and compare the classes with its labels.
@@ -136,7 +137,6 @@ class ClassificationTask(Task):
         ValueError
             If it has no images.
         """
-        evaluation, size = evaluation or recipe.evaluation, recipe.training.batch_size
         indices = np.arange(limited(evaluation.max_images, len(data.split(split))))
 
         def classified(rows: np.ndarray) -> tuple[np.ndarray, float]:
@@ -145,8 +145,7 @@ class ClassificationTask(Task):
             scores = ops_for(scores).asnumpy(scores)
             return scores.argmax(axis=1), softmax_loss(scores, labels, divisor=1.0)[0]
 
-        batches = np.split(indices, range(size, len(indices), size))
-        of_batches = in_shares(communicator, batches, classified)
+        of_batches = in_shares(communicator, batches(indices, recipe.training.batch_size), classified)
         predictions = np.concatenate([classes for classes, _ in of_batches])
         nats = sum(nats for _, nats in of_batches)
         labels = data.split(split).labels[indices]

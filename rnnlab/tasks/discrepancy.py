@@ -9,6 +9,7 @@ import numpy as np
 
 from rnnlab.data import CaptionData, ParallelData
 from rnnlab.data.parallel import pad
+from rnnlab.data.split_data import batches
 from rnnlab.decoding import Hypothesis
 from rnnlab.errors import InputError
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
@@ -81,9 +82,8 @@ def discrepancy(
         found = [best for best, *_ in decode(model, source, options)]
         return model.last_states(source, sentences), model.last_states(source, _sentences(model, found))
 
-    size = recipe.training.batch_size
-    batches = np.split(indices, range(size, indices.size, size))
-    u, v = map(np.concatenate, zip(*in_shares(communicator, batches, states), strict=True))
+    shares = batches(indices, recipe.training.batch_size)
+    u, v = map(np.concatenate, zip(*in_shares(communicator, shares, states), strict=True))
     return Discrepancy(u, v, mean_centroid_distance(u, v), pointwise_distance(u, v))
 
 

@@ -182,7 +182,7 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(self, *arguments: Any, **options: Any) -> Evaluation:
-        """Score a model on a split: ``evaluate(recipe, data, model, split, **options)``.
+        """Score a model on a split: ``evaluate(recipe, data, model, split, *, evaluation, **options)``.
 
         Parameters
         ----------
@@ -190,10 +190,10 @@ class Task(ABC):
         data, model
             Those of :meth:`open_data` and :meth:`new_model`, or of :meth:`combined`.
         split : str
+        evaluation : EvaluationTable of the task's kind
         **options
-            ``evaluation`` and, if the task generates sentences, ``decoding`` replace the recipe's tables.
-            ``communicator`` holds the ranks that share the work; all of them return the same. A task may have
-            further options.
+            ``decoding``, a DecodingTable, if the task generates sentences. ``communicator`` holds the ranks
+            that share the work; all of them return the same. A task may have further options.
         """
 
 

@@ -12,6 +12,7 @@ from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
 from rnnlab.data.parallel import PaddedRows, ParallelSplit, source_row
 from rnnlab.data.parallel_text import detokenize
 from rnnlab.data.sentences import Words
+from rnnlab.data.split_data import batches
 from rnnlab.data.subwords import SUBWORDS
 from rnnlab.data.translation_inputs import TranslationInputs
 from rnnlab.decoding import Ensemble, Hypothesis, Prediction, build_lexicon, replace_unknown, teacher_forced
@@ -214,8 +215,8 @@ class TranslationTask(Task):
         model: Seq2Seq,
         split: str,
         *,
-        decoding: DecodingTable | None = None,
-        evaluation: TranslationEvaluationTable | None = None,
+        decoding: DecodingTable,
+        evaluation: TranslationEvaluationTable,
         lexicon: Mapping[str, str] | None = None,
         communicator: Communicator = ALONE,
     ) -> TranslationEvaluation:
@@ -239,7 +240,6 @@ class TranslationTask(Task):
         ValueError
             If CS-k is a metric, and the tokens are pieces of words.
         """
-        decoding, evaluation = decoding or recipe.decoding, evaluation or recipe.evaluation
         check_translation_metrics(recipe.data, evaluation)
         if "BLEU" in evaluation.metrics:
             TRANSLATION_SCORERS.require()
@@ -364,7 +364,7 @@ def lexicon(model: Seq2Seq, data: ParallelData, *, batch_size: int = 64) -> dict
 
     def aligned() -> Iterator[tuple[Words, Words, Any]]:
         by_length = np.argsort(pairs.source_rows.lengths(), kind="stable")
-        for indices in np.split(by_length, range(batch_size, len(by_length), batch_size)):
+        for indices in batches(by_length, batch_size):
             weights = model.align(*data.batch("train", indices))
             for k, alignment in zip(indices, weights, strict=True):
                 if source := pairs.source[k]:
@@ -402,8 +402,7 @@ def _perplexity(
     data: ParallelData, model: Seq2Seq, split: str, count: int, size: int, communicator: Communicator
 ) -> float:
     """The perplexity of the first ``count`` targets of a split (Xia et al. 2017, eq. 13)."""
-    batches = np.split(np.arange(count), range(size, count, size))
-    return perplexity(*total_nll(model, data, split, batches, communicator))
+    return perplexity(*total_nll(model, data, split, batches(np.arange(count), size), communicator))
 
 
 def _keystrokes(
@@ -412,8 +411,7 @@ def _keystrokes(
     """CS-k of the first ``count`` targets of a split. Each rank predicts the words of some batches."""
     pairs, words = data.split(split), data.vocabulary.idx_to_word
     by_length = np.argsort(pairs.target_rows.lengths(slice(count)), kind="stable")
-    batches = np.split(by_length, range(_SCORED_AT_ONCE, count, _SCORED_AT_ONCE))
-    own = batches[communicator.rank :: communicator.size]
+    own = batches(by_length, _SCORED_AT_ONCE)[communicator.rank :: communicator.size]
     saved = saved_characters(_predictions(data, model, split, own), count, words)
     return keystroke_scores(np.sum(gather_results(communicator, saved), axis=0), pairs.target[:count])
 

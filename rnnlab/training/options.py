@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops.precision import products_precision
@@ -14,8 +14,9 @@ from rnnlab.options import as_plain, check_options
 from rnnlab.training.learning_rates import check_learning_rate_factors
 from rnnlab.training.monitor import mode_of
 from rnnlab.training.optim import make_update_rule
-from rnnlab.training.sampling_schedules import make_sampling_schedule
-from rnnlab.training.schedules import schedule_of
+from rnnlab.training.sampling_schedules import SamplingSchedule, make_sampling_schedule
+from rnnlab.training.schedules import Schedule, schedule_of
+from rnnlab.training.update_rule import UpdateRule
 from rnnlab.training.weight_decay import check_weight_decay
 
 CHANGEABLE = (
@@ -38,6 +39,30 @@ _NOT_OPTIONS = (
     *("self", "model", "data", "objective", "communicator"),
     *("device", "evaluate", "callbacks", "run_dir", "config"),
 )
+
+
+class Rules(NamedTuple):
+    """The objects that options of a solver, or keys of [training] in a recipe, describe."""
+
+    update_rule: UpdateRule
+    schedule: Schedule
+    scheduled_sampling: SamplingSchedule | None
+
+
+def rules_of(options: Any) -> Rules:
+    """Make the update rule and the schedules of options, and check the values that depend on them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such rule or schedule, it has no such option, or a value is out of range.
+    """
+    rule, sampling = make_update_rule(options.update_rule, options.optim_config), options.scheduled_sampling
+    check_weight_decay(options.weight_decay, rule)
+    check_learning_rate_factors(options.learning_rate_factors)
+    return Rules(
+        rule, schedule_of(options.schedule), None if sampling is None else make_sampling_schedule(sampling)
+    )
 
 
 class Options(SimpleNamespace):
@@ -65,17 +90,15 @@ class Options(SimpleNamespace):
             )
         checked = {name: each for name, each in options.items() if not (name == "schedule" and own_schedule)}
         check_options("Solver", solver, checked)
-        rule = make_update_rule(options["update_rule"], options["optim_config"])
-        check_weight_decay(options["weight_decay"], rule)
-        check_learning_rate_factors(options["learning_rate_factors"])
+        rules = rules_of(SimpleNamespace(**options))
         if options["ema_decay"] is not None and not options["restore_best"]:
             # The averaged parameters are those of the best epoch.
             ema_decay = options["ema_decay"]
             raise InputError(f"Solver: ema_decay is {ema_decay}, which needs restore_best to be True")
-        options["optim_config"] = rule.config()
-        options["schedule"] = schedule_of(options["schedule"]).config()
-        if options["scheduled_sampling"] is not None:
-            options["scheduled_sampling"] = make_sampling_schedule(options["scheduled_sampling"]).config()
+        options["optim_config"] = rules.update_rule.config()
+        options["schedule"] = rules.schedule.config()
+        if rules.scheduled_sampling is not None:
+            options["scheduled_sampling"] = rules.scheduled_sampling.config()
         options["matmul"] = options["matmul"] or products_precision()
         options["monitor_mode"] = mode_of(options["monitor"], options["monitor_mode"])
         return cls(**options)

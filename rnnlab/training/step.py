@@ -12,16 +12,14 @@ import numpy as np
 from rnnlab import models
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.training.distributed import ALONE, Communicator
-from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
-from rnnlab.training.learning_rates import LearningRates
 from rnnlab.training.options import Options, check_takes
 from rnnlab.training.preparation import Part, Prepared, padded
 from rnnlab.training.protocols import Model, Objective
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs, uses_graphs
-from rnnlab.training.weight_decay import WeightDecay
+from rnnlab.training.trained_parameters import TrainedParameters
 
 
 def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
@@ -76,9 +74,7 @@ class Update:
         communicator: Communicator = ALONE,
     ) -> None:
         self._communicator = communicator
-        self._trained = Trained(model.params, options.trains)
-        self._rates = LearningRates(model.params, self._trained, options.learning_rate_factors)
-        self._decay = WeightDecay(model.params, self._trained, options.weight_decay, self._rates.factors)
+        self._parameters = TrainedParameters(model.params, options)
         check_sampled(model, options.scheduled_sampling)
         if options.accumulate > 1:
             check_takes(model, "part_of", f"accumulate is {options.accumulate}")
@@ -192,14 +188,15 @@ class Update:
 
     def _apply(self, loss: Any, terms: Terms, state: TrainingState) -> None:
         """Record and clip the gradient, and call the update rule."""
-        self._trained.clear_frozen(self.grads)
+        self._parameters.trained.clear_frozen(self.grads)
         self._gradient_monitor.record(state.iteration + 1, loss, terms)
         self._step(state)
 
     def _step(self, state: TrainingState) -> None:
         params, rule = self._model.params, state.rule
-        scale, multiplier, parts = self._gradient_monitor.scale, state.multiplier, self._rates.parts
-        self._decay.apply(params.flat, rule.learning_rate * multiplier, scale)
+        scale, multiplier = self._gradient_monitor.scale, state.multiplier
+        self._parameters.decay.apply(params.flat, rule.learning_rate * multiplier, scale)
+        parts = self._parameters.rates.parts
         rule.step(params.flat, self.grads.flat, scale=scale, multiplier=multiplier, parts=parts)
 
     def _in_a_graph(self, parts: Any, state: TrainingState) -> None:
