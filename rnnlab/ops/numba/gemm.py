@@ -48,9 +48,9 @@ _DTYPES = tuple(map(np.dtype, DTYPES.values()))
 _DEPTH = 512  # k's in a piece of a panel: 128 KB with AVX-512, 32 KB with AVX or NEON
 _TOGETHER = 512 * 1024 // (_DEPTH * REGISTERS * VECTOR)  # pieces that are packed together, 512 KB
 _ROW_BLOCK = 120  # rows that are multiplied by these pieces; the second-level cache holds 512 k's of them
-_LINE = 64  # bytes of a cache line, at which panels start
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
 _SHALLOW = 8  # writing a sum takes as long as adding this number of terms
+_PACKED_ROWS = 16  # rows of a weight that are packed at a time: few memory pages, so packing is faster
 _BLOCK = 64  # rows of the result of a transposition that are written together: a few adjacent cache lines
 FEW = 4  # rows or terms below which packing the weight is not worth it
 
@@ -286,8 +286,7 @@ def _multiply(part, parts, x, w, pieces, first, first_rows, out):
         number = min(together, tasks.stop - start)
         for k in range(0, x.shape[1], _DEPTH):
             depth = min(_DEPTH, x.shape[1] - k)
-            for i in range(number):
-                _lay_out_piece(w, k, (first_panel + i) * columns, pieces[part, i, :depth])
+            _lay_out_pieces(w, k, first_panel, pieces[part, :number, :depth])
             for block in range(row_part * blocks, (row_part + 1) * blocks):
                 for i in range(number):
                     rows_by_piece(
@@ -345,8 +344,8 @@ def _dot(a, b):
     arguments="w (K, G); panels! (P, K, W)",
 )
 def _lay_out(part, parts, w, panels):
-    for panel in share(panels.shape[0], part, parts):
-        _lay_out_piece(w, 0, panel * panels.shape[2], panels[panel])
+    own = share(panels.shape[0], part, parts)
+    _lay_out_pieces(w, 0, own.start, panels[own.start : own.stop])
 
 
 @kernel(
@@ -413,6 +412,16 @@ def rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, ed
             for i in range(rows):
                 for j in range(width):
                     out[row + i, left + j] = edge[i, j]
+
+
+@inlined
+def _lay_out_pieces(w, k, first_panel, pieces):
+    """Pieces of adjacent panels; if rows of w are contiguous, a few rows of all panels at a time."""
+    number, depth, columns = pieces.shape
+    step = _PACKED_ROWS if w.strides[1] == w.itemsize else max(depth, 1)
+    for top in range(0, depth, step):
+        for i in range(number):
+            _lay_out_piece(w, k + top, (first_panel + i) * columns, pieces[i, top : top + step])
 
 
 @inlined
