@@ -10,9 +10,9 @@ of the library of the log-probabilities. A model that attends to its source may 
 
     weights = model.attention(state)                       (N, L), those of the step that gave this state
 
-A state is an array whose first axis is the row, or a tuple of states. Anything else in it, such as None or an
-object with prepacked weights, belongs to all rows and is passed on unchanged; lists and dicts of arrays are
-refused, because their rows would not be selected.
+A state is an array whose first axis is the row, or a tuple or named tuple of states. Anything else in it,
+such as None or an object with prepacked weights, belongs to all rows and is passed on unchanged; lists and
+dicts of arrays are refused, because their rows would not be selected.
 """
 
 from __future__ import annotations
@@ -117,10 +117,7 @@ class Hypothesis(NamedTuple):
 
 
 def select(state: DecodingState, rows: Array) -> DecodingState:
-    """The rows ``rows`` of a state, in that order. ``rows`` may be on its device or in host memory.
-
-    A tuple or a named tuple stays one. A part that is not an array is shared by all rows.
-    """
+    """The rows ``rows`` of a state, in that order. ``rows`` may be on its device or in host memory."""
     if isinstance(state, tuple):
         parts = (select(part, rows) for part in state)
         return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
