@@ -305,7 +305,7 @@ class DecodingTable:
             raise InputError(
                 f"min_length is {self.min_length}, expected at most {self.max_length}, max_length"
             )
-        if self.beam_size % self.num_groups:
+        if self.num_groups < 1 or self.beam_size % self.num_groups:
             raise InputError(
                 f"num_groups is {self.num_groups}, expected a divisor of {self.beam_size}, beam_size"
             )

@@ -140,6 +140,12 @@ def test_keys_of_another_method_have_no_effect(method, keys):
                 DecodingTable(method, **{key: value})
 
 
+@pytest.mark.parametrize("num_groups", [0, 3])
+def test_groups_divide_the_beam(num_groups):
+    with pytest.raises(ValueError, match=f"num_groups is {num_groups}, expected a divisor of 4, beam_size"):
+        DecodingTable(beam_size=4, num_groups=num_groups)
+
+
 def test_keys_without_effect_get_their_defaults_where_others_change():
     recipe = DecodingTable(beam_size=4, length_penalty=0.5, normalisation="gnmt", num_groups=2, diversity=1.0)
     assert recipe.changed(method="greedy", max_length=7) == DecodingTable("greedy", max_length=7)
