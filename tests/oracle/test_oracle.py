@@ -80,7 +80,7 @@ def unchanged(dout: Any, cache: Any, **options: Any) -> Any:
         (Seq2Seq, "rnnlab.models.parts.token_encoder.tanh_backward", unchanged),
         (SequenceClassifier, "rnnlab.models.classification.dropout_backward", unchanged),
         (Seq2Seq, "rnnlab.models.parts.repeats.Repeats.summed", lambda self, dx: dx[:: self.count].copy()),
-        (Seq2Seq, "rnnlab.models.parts.decoders._add_first", lambda ddecoded, dstate: None),
+        (Seq2Seq, "rnnlab.models.parts.values.Decoded.add_first", lambda ddecoded, dstate: None),
     ],
     ids=["deep output", "initial state", "dropout", "several sentences", "first target of ARNet"],
 )

@@ -46,7 +46,7 @@ __all__ = [
 ]
 _DTYPES = tuple(map(np.dtype, DTYPES.values()))
 _DEPTH = 512  # k's in a piece of a panel: 128 KB with AVX-512, 32 KB with AVX or NEON
-_TOGETHER = 512 * 1024 // (_DEPTH * REGISTERS * VECTOR)  # pieces that are packed together, 512 KB
+_PIECES = 512 * 1024  # bytes of the pieces that are packed together
 _ROW_BLOCK = 120  # rows that are multiplied by these pieces; the second-level cache holds 512 k's of them
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
 _SHALLOW = 8  # writing a sum takes as long as adding this number of terms
@@ -130,8 +130,8 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
         multiply_thin(x, w, first, out, _add_dots, _add_rows)
     else:
         threads = _threads(n * K * G)
-        sizes = threads, min(_TOGETHER, -(-G // columns)), min(_DEPTH, K), columns
-        pieces = empty(sizes, out.dtype)
+        together = min(_PIECES // (_DEPTH * REGISTERS * VECTOR), -(-G // columns))
+        pieces = empty((threads, together, min(_DEPTH, K), columns), out.dtype)
         _multiply.run(threads, _row_by_row(x), writeable(w), pieces, *rows_of(first, out), out)
 
 

@@ -98,7 +98,7 @@ def test_several_blocks_of_rows_and_groups_of_panels(transposed, dtype, normal):
     n, K, G = 300, 600, 1100
     assert n > 2 * gemm._ROW_BLOCK
     assert K > gemm._DEPTH
-    assert G > 4 * gemm._TOGETHER * gemm._columns(np.dtype(dtype))
+    assert G * np.dtype(dtype).itemsize > 4 * gemm._PIECES // gemm._DEPTH
     x, w, start = normal(n, K), normal(K, G), normal(n, G)
     x = x.copy("F") if transposed == "x" else x
     w = w.copy("F") if transposed == "w" else w
