@@ -120,7 +120,7 @@ def select(state: DecodingState, rows: Array) -> DecodingState:
     """The rows ``rows`` of a state, in that order. ``rows`` may be on its device or in host memory."""
     if isinstance(state, tuple):
         parts = (select(part, rows) for part in state)
-        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+        return state._make(parts) if hasattr(state, "_make") else tuple(parts)
     if not hasattr(state, "shape"):
         return state
     return state[ops_for(rows).asnumpy(rows) if device_of(state) == "cpu" else ops_for(state).asarray(rows)]

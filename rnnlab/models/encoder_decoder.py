@@ -12,7 +12,7 @@ The options choose the parts. A subclass defines the encoder and checks its inpu
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -51,7 +51,7 @@ class LossScales(NamedTuple):
     share: float  # the part's share of the batch's examples; scales losses that are means over examples
 
 
-class EncoderDecoder(Inference):
+class EncoderDecoder(Inference, ABC):
     """Encoder, word vectors, decoder and output as one model.
 
     A subclass defines the encoder, and checks its inputs: the methods up to ``_input_gradients``.

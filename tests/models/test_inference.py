@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab import decoding
+from rnnlab.models.encoder_decoder import EncoderDecoder
 
 from .test_translation import batch as pairs
 from .test_translation import build as build_seq2seq
@@ -105,3 +106,8 @@ def test_weights_over_the_past_need_target_attention(options, rng):
 def test_weights_over_the_past_of_a_translation():
     model = build_seq2seq(target_attention=True)
     assert np.allclose(model.align_past(*pairs()).sum(axis=2)[0, 1:3], 1)
+
+
+def test_a_model_without_an_encoder_is_not_made():
+    with pytest.raises(TypeError, match="abstract"):
+        EncoderDecoder({}, {}, memory_dim=1, rng=0, device="cpu")
