@@ -122,8 +122,8 @@ def has_own(table: StageTable, key: str, training: TrainingTable) -> bool:
     """
     name, _, option = key.partition(".")
     given = _given(table)
-    belongs_to = {"optim_config": "update_rule", "monitor_mode": "monitor"}.get(name)
-    if belongs_to is not None and given.get(belongs_to, usual := getattr(training, belongs_to)) != usual:
+    belongs_to = {"optim_config": "update_rule", "monitor_mode": "monitor"}.get(name, "")
+    if belongs_to in given and given[belongs_to] != getattr(training, belongs_to):
         return True
     if name != "optim_config" or name not in given:
         return name in given
