@@ -7,9 +7,10 @@ import dataclasses
 from typing import Any, get_args
 
 from rnnlab.cli.arguments import add_first, natural_number, positive_integer
+from rnnlab.decoding.method_options import METHOD_OPTIONS, unmet_needs
 from rnnlab.errors import InputError
 from rnnlab.options import Normalisation, SearchMethod
-from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingTable
+from rnnlab.recipes.recipe import DecodingTable
 
 
 def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
@@ -111,21 +112,16 @@ def search_options(recipe: DecodingTable, options: argparse.Namespace) -> Decodi
     """
     given = given_search(options)
     for of in ("beam", "sample"):
-        if any(key in given for key in SEARCH_KEYS[of]):
+        if any(key in given for key in METHOD_OPTIONS[of]):
             given.setdefault("method", of)
-    method = given.get("method", recipe.method)
-    for of in ("beam", "sample"):
-        for key in SEARCH_KEYS[of]:
-            if key in given and method != of:
-                raise InputError(
-                    f"{flag_of(key)} is given, but only --method {of} uses it; the method is {method}"
-                )
-    found = given.get("beam_size", recipe.n_best) if method == "beam" else 1
+    values = dataclasses.asdict(recipe) | given
+    for key, need in unmet_needs(values).items():
+        if key in given:
+            raise InputError(
+                f"{flag_of(key)} needs {flag_of(need.option)} {need.values}, found {values[need.option]}"
+            )
+    if getattr(options, "seed", None) is not None and values["method"] != "sample":
+        raise InputError(f"--seed needs --method sample, found {values['method']}")
+    found = given.get("beam_size", recipe.n_best) if values["method"] == "beam" else 1
     given.setdefault("n_best", min(recipe.n_best, found))
-    if "diversity" in given and given.get("num_groups", recipe.num_groups) == 1:
-        raise InputError("--diversity needs several groups, such as --groups 2")
-    if "normalisation" in given and not given.get("length_penalty", recipe.length_penalty):
-        raise InputError("--normalisation needs a length penalty, such as --length-penalty 0.7")
-    if getattr(options, "seed", None) is not None and method != "sample":
-        raise InputError(f"--seed is given, but only --method sample uses it; the method is {method}")
     return recipe.changed(**given)

@@ -19,6 +19,7 @@ import numpy as np
 
 from rnnlab.decoding.back_pointers import BackPointers
 from rnnlab.decoding.constraints import Constraints
+from rnnlab.decoding.method_options import check_needs
 from rnnlab.decoding.search import (
     ROWS,
     DecodingState,
@@ -129,10 +130,12 @@ def beam_search(
         check_option("beam_search", name, NotNegative, value)
     if normalisation not in _NORMALISATIONS:
         raise InputError(f"beam_search: normalisation is {normalisation!r}, expected 'power' or 'gnmt'")
-    if num_groups == 1 and diversity != DIVERSITY:
-        raise InputError(f"beam_search: diversity is {diversity}, which needs num_groups of at least 2")
-    if normalisation == "gnmt" and not length_penalty:
-        raise InputError("beam_search: normalisation is 'gnmt', which needs a length_penalty above 0")
+    check_needs(
+        "beam_search: ",
+        {"method": "beam", "num_groups": num_groups, "length_penalty": length_penalty}
+        | {"diversity": diversity, "normalisation": normalisation},
+        {"diversity": DIVERSITY, "normalisation": "power"},
+    )
     lengths = np.arange(1, constraints.max_length + 2, dtype=np.float64)  # words and <END>
     with np.errstate(over="ignore"):
         norms = _NORMALISATIONS[normalisation](lengths, length_penalty)

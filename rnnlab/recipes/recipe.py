@@ -40,7 +40,6 @@ from rnnlab.recipes.schema import Place, RecipeError, from_table, kind_of, to_ta
 from rnnlab.recipes.shipped import find
 from rnnlab.recipes.stages import Stage, StageTable, check_losses, check_reach, stages_of
 from rnnlab.recipes.tables import (
-    SEARCH_KEYS,
     CallbacksTable,
     CaptioningEvaluationTable,
     CaptioningModelTable,
@@ -57,7 +56,6 @@ from rnnlab.training.validation import DEFAULT_METRICS
 
 __all__ = [
     "RECIPES",
-    "SEARCH_KEYS",
     "CaptioningEvaluationTable",
     "CaptioningRecipe",
     "ClassificationEvaluationTable",

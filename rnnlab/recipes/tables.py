@@ -7,10 +7,10 @@ is a key of recipes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+from rnnlab.decoding.method_options import check_needs, unmet_needs
 from rnnlab.errors import InputError
 from rnnlab.importing import created
 from rnnlab.layers.recurrent.cell import cell_for
@@ -236,18 +236,9 @@ class CallbacksTable:
         return made
 
 
-# The keys of [decoding] that only one method has. They are the names of its function's arguments. With other
-# methods they have their defaults.
-SEARCH_KEYS = {
-    "greedy": (),
-    "beam": ("beam_size", "n_best", "length_penalty", "normalisation", "num_groups", "diversity"),
-    "sample": ("temperature", "top_k", "top_p"),
-}
-
-
 @dataclass(frozen=True)
 class DecodingTable:
-    """How sentences are searched for.
+    """How sentences are searched for. Keys that have no effect beside the others have their defaults.
 
     Attributes
     ----------
@@ -309,37 +300,16 @@ class DecodingTable:
             raise InputError(
                 f"num_groups is {self.num_groups}, expected a divisor of {self.beam_size}, beam_size"
             )
-        defaults = _defaults(self)
-        for key, needed in _without_effect(asdict(self)).items():
-            if getattr(self, key) != defaults[key]:
-                raise InputError(
-                    f"{key} is {getattr(self, key)!r}, which needs {needed}; "
-                    f"expected {defaults[key]!r}, the default"
-                )
+        check_needs("", asdict(self), _defaults(self))
 
     def changed(self, **changes: Any) -> Self:
         """A copy with other values of some keys; other keys that have no effect then get their defaults."""
-        defaults, idle = _defaults(self), _without_effect(asdict(self) | changes)
+        defaults, idle = _defaults(self), unmet_needs(asdict(self) | changes)
         return replace(self, **({key: defaults[key] for key in idle} | changes))
 
 
 def _defaults(table: DecodingTable) -> dict[str, Any]:
     return {each.name: each.default for each in fields(table)}
-
-
-def _without_effect(values: Mapping[str, Any]) -> dict[str, str]:
-    """The keys of [decoding] that have no effect beside the others, and what they need."""
-    found = {
-        key: f"method {method!r}, found {values['method']!r}"
-        for method, keys in SEARCH_KEYS.items()
-        for key in keys
-        if method != values["method"]
-    }
-    if values["num_groups"] == 1:
-        found.setdefault("diversity", "num_groups of at least 2")
-    if not values["length_penalty"]:
-        found.setdefault("normalisation", "a length_penalty above 0")
-    return found
 
 
 @dataclass(frozen=True)

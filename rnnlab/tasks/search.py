@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
+from rnnlab.decoding.method_options import METHOD_OPTIONS
 from rnnlab.decoding.search import TIMES_ON_GPU
-from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingTable
+from rnnlab.recipes.recipe import DecodingTable
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.types import Array
 
@@ -57,7 +58,7 @@ def decode(
         "no_repeat_ngram": options.no_repeat_ngram,
         "forbid": [token for token in forbidden if token is not None],
         "return_alignments": return_alignments,
-    } | {key: getattr(options, key) for key in SEARCH_KEYS[options.method]}
+    } | {key: getattr(options, key) for key in METHOD_OPTIONS[options.method]}
     searches: dict[str, Any] = {"greedy": greedy, "beam": beam_search, "sample": sample}
     search = searches[options.method]
     rows = len(source[0] if isinstance(source, tuple) else source)

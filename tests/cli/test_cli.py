@@ -36,11 +36,17 @@ def test_an_interrupted_command_ends_quietly(run, capsys, monkeypatch):
         (["caption", "RUN", "nothing.png"], "nothing.png"),
         (
             ["caption", "RUN", "val", "--method", "greedy", "--n-best", "2"],
-            "--n-best is given, but only --method beam uses it",
+            "--n-best needs --method beam, found greedy",
         ),
-        (["caption", "RUN", "val", "--method", "greedy", "--beam", "2"], "only --method beam uses it"),
-        (["caption", "RUN", "val", "--diversity", "1"], "--diversity needs several groups"),
-        (["caption", "RUN", "val", "--beam", "2", "--temperature", "2"], "only --method sample uses it"),
+        (
+            ["caption", "RUN", "val", "--method", "greedy", "--beam", "2"],
+            "--beam needs --method beam, found greedy",
+        ),
+        (["caption", "RUN", "val", "--diversity", "1"], "--diversity needs --groups of at least 2"),
+        (
+            ["caption", "RUN", "val", "--beam", "2", "--temperature", "2"],
+            "--temperature needs --method sample, found beam",
+        ),
         (["train", "--resume", "RUN", "--epochs", "1"], "epochs already"),
         (["data", "info", "nowhere", "--set", "a=1"], "recipe nowhere does not exist"),
         (["evaluate", "RUN", "--split", "dev"], "not 'dev'"),

@@ -29,10 +29,10 @@ def test_every_option_of_a_search_has_its_effect(run, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--seed", "5"], "--seed is given, but only --method sample uses it; the method is beam"),
-        (["--normalisation", "gnmt"], "--normalisation needs a length penalty, such as --length-penalty 0.7"),
-        (["--diversity", "1"], "--diversity needs several groups, such as --groups 2"),
-        (["--method", "greedy", "--beam", "2"], "--beam is given, but only --method beam uses it"),
+        (["--seed", "5"], "--seed needs --method sample, found beam"),
+        (["--normalisation", "gnmt"], "--normalisation needs --length-penalty above 0, found 0.0"),
+        (["--diversity", "1"], "--diversity needs --groups of at least 2, found 1"),
+        (["--method", "greedy", "--beam", "2"], "--beam needs --method beam, found greedy"),
     ],
 )
 def test_options_that_would_have_no_effect(options, message, run, capsys):

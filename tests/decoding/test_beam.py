@@ -415,7 +415,7 @@ def test_alignments_belong_to_the_words(seed, num_groups, length_penalty):
             {"length_penalty": 200.0},
             "length_penalty is 200.0, for which the scores of 30 words would be zero",
         ),
-        ({"normalisation": "gnmt"}, "normalisation is 'gnmt', which needs a length_penalty above 0"),
+        ({"normalisation": "gnmt"}, "normalisation is 'gnmt', which needs length_penalty above 0"),
         ({"diversity": 1.0}, "diversity is 1.0, which needs num_groups of at least 2"),
         ({"normalisation": "mean"}, "normalisation is 'mean', expected 'power' or 'gnmt'"),
         ({"diversity": -1.0}, "diversity is -1.0, expected a finite number of at least 0"),

@@ -133,10 +133,10 @@ def test_overrides(file):
         ("callbacks.wandb_project=a", "--set: callbacks.wandb_project is 'a', which needs wandb = true"),
         (
             "decoding.temperature=0.5",
-            "--set: decoding.temperature is 0.5, which needs method 'sample', found 'beam'; expected 1.0",
+            "--set: decoding.temperature is 0.5, which needs method sample, found 'beam'; expected 1.0",
         ),
         ("decoding.diversity=1.0", "--set: decoding.diversity is 1.0, which needs num_groups of at least 2"),
-        ("decoding.normalisation=gnmt", "normalisation is 'gnmt', which needs a length_penalty above 0"),
+        ("decoding.normalisation=gnmt", "normalisation is 'gnmt', which needs length_penalty above 0"),
         ("evaluation.metrics=['BLUE']", "--set: evaluation.metrics.1 is 'BLUE', expected one of 'BLEU'"),
     ],
 )

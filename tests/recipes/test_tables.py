@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rnnlab import runs
+from rnnlab.decoding.method_options import METHOD_OPTIONS
 from rnnlab.layers import Regularisation
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.parts.reviewer import ReviewerOptions
@@ -18,7 +19,6 @@ from rnnlab.recipes.derived import arguments_of, help_of
 from rnnlab.recipes.recipe import load_recipe
 from rnnlab.recipes.stages import LossWeights, StageTable
 from rnnlab.recipes.tables import (
-    SEARCH_KEYS,
     CallbacksTable,
     CaptioningModelTable,
     ClassificationModelTable,
@@ -131,7 +131,7 @@ def test_weights_of_losses_are_those_of_the_models():
         assert annotation == arguments[name].annotation
 
 
-@pytest.mark.parametrize(("method", "keys"), SEARCH_KEYS.items())
+@pytest.mark.parametrize(("method", "keys"), METHOD_OPTIONS.items())
 def test_keys_of_another_method_have_no_effect(method, keys):
     values = {"beam_size": 4, "length_penalty": 0.5, "num_groups": 3, "temperature": 0.5, "top_k": 2}
     for key, value in values.items():
@@ -152,5 +152,5 @@ def test_keys_without_effect_get_their_defaults_where_others_change():
     assert recipe.changed(num_groups=1).diversity == recipe.changed(method="sample").diversity == 0.5
     assert recipe.changed(length_penalty=0.0).normalisation == "power"
     assert recipe.changed(beam_size=6) == replace(recipe, beam_size=6)
-    with pytest.raises(ValueError, match="beam_size is 5, which needs method 'beam', found 'sample'"):
+    with pytest.raises(ValueError, match="beam_size is 5, which needs method beam, found 'sample'"):
         recipe.changed(method="sample", beam_size=5)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rnnlab.decoding import Ensemble
+from rnnlab.decoding.method_options import METHOD_OPTIONS
 from rnnlab.models import Seq2Seq
-from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingTable
+from rnnlab.recipes.recipe import DecodingTable
 from rnnlab.tasks import search
 
 WORDS = {"x": 0, "<UNK>": 1, "<NULL>": 2, "<END>": 3, "<START>": 4}  # not in the usual order
@@ -21,7 +22,7 @@ FUNCTIONS = {"greedy": "greedy", "beam": "beam_search", "sample": "sample"}
 def test_every_key_reaches_the_search(method, monkeypatch):
     asked = []
     monkeypatch.setattr(search, FUNCTIONS[method], lambda _, rows, **options: asked.append(options) or rows)
-    of_others = {key for other, keys in SEARCH_KEYS.items() if other != method for key in keys}
+    of_others = {key for other, keys in METHOD_OPTIONS.items() if other != method for key in keys}
     given = {key: value for key, value in NOT_DEFAULT.items() if key not in of_others}
     options = DecodingTable(method=method, **given)
     found = search.decode(Seq2Seq(WORDS, WORDS, 2, 2), np.zeros((300, 1), int), options, rng=5)
