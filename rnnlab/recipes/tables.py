@@ -138,20 +138,14 @@ class TrainingTable(Table):
 
     warm_start: EnvPath | None = None
 
-    def __post_init__(self) -> None:
-        if self.ema_decay is not None and not self.restore_best:
-            raise InputError(
-                f"ema_decay is {self.ema_decay}, which needs restore_best = true: the averaged parameters "
-                "are those of the best epoch"
-            )
-
     def check(self) -> None:
         """Check the update rule, the schedules and their options, and import those of other packages.
 
         Raises
         ------
         ValueError, TypeError
-            If there is no such rule or schedule, or it has no such option. The error begins with the key.
+            If there is no such rule or schedule, it has no such option, or keys are incompatible. The error
+            begins with the key.
         """
         rules_of(self)
 

@@ -50,13 +50,19 @@ class Rules(NamedTuple):
 
 
 def rules_of(options: Any) -> Rules:
-    """Make the update rule and the schedules of options, and check the values that depend on them.
+    """Make the update rule and the schedules of options, and check the options that depend on others.
 
     Raises
     ------
     ValueError, TypeError
-        If there is no such rule or schedule, it has no such option, or a value is out of range.
+        If there is no such rule or schedule, it has no such option, a value is out of range, or options are
+        incompatible. The error names the option.
     """
+    if options.ema_decay is not None and not options.restore_best:
+        raise InputError(
+            f"ema_decay is {options.ema_decay}, which needs restore_best: the averaged parameters are those "
+            "of the best epoch"
+        )
     rule, sampling = make_update_rule(options.update_rule, options.optim_config), options.scheduled_sampling
     check_weight_decay(options.weight_decay, rule)
     check_learning_rate_factors(options.learning_rate_factors)
@@ -73,8 +79,8 @@ class Options(SimpleNamespace):
     """
 
     @classmethod
-    def of(cls, solver: type, arguments: Mapping[str, Any]) -> Self:
-        """Make the options from the arguments of a solver's constructor, its ``locals()``, after a check.
+    def of(cls, solver: type, arguments: Mapping[str, Any]) -> tuple[Self, Rules]:
+        """Make the options, and the objects that they describe, from the arguments of a solver's constructor.
 
         Raises
         ------
@@ -91,17 +97,13 @@ class Options(SimpleNamespace):
         checked = {name: each for name, each in options.items() if not (name == "schedule" and own_schedule)}
         check_options("Solver", solver, checked)
         rules = rules_of(SimpleNamespace(**options))
-        if options["ema_decay"] is not None and not options["restore_best"]:
-            # The averaged parameters are those of the best epoch.
-            ema_decay = options["ema_decay"]
-            raise InputError(f"Solver: ema_decay is {ema_decay}, which needs restore_best to be True")
         options["optim_config"] = rules.update_rule.config()
         options["schedule"] = rules.schedule.config()
         if rules.scheduled_sampling is not None:
             options["scheduled_sampling"] = rules.scheduled_sampling.config()
         options["matmul"] = options["matmul"] or products_precision()
         options["monitor_mode"] = mode_of(options["monitor"], options["monitor_mode"])
-        return cls(**options)
+        return cls(**options), rules
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(

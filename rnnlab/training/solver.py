@@ -254,7 +254,7 @@ class Solver:
             raise InputTypeError(f"Solver: evaluate is {evaluate!r}, expected a function of the model")
         if not isinstance(run_dir, str | os.PathLike | None):
             raise InputTypeError(f"Solver: run_dir is {run_dir!r}, expected a path")
-        self.options = Options.of(Solver, locals())
+        self.options, rules = Options.of(Solver, locals())
         for name in ("checkpoint_every", "checkpoint_minutes"):
             if run_dir is None and (every := getattr(self.options, name)) is not None:
                 raise InputError(f"Solver: {name} is {every!r}, which needs run_dir")
@@ -270,7 +270,7 @@ class Solver:
         self.signal: signal.Signals | None = None
         self.run_dir: Path | None = None
         average = None if ema_decay is None else ParameterAverage(ema_decay, model.params.flat)
-        self._state = TrainingState(self.options, data, schedule, average, self.callbacks)
+        self._state = TrainingState(self.options, rules, data, average, self.callbacks)
         self._update = Update(model, self.options, objective, ranks)
         self._prepare = Preparation(model, data, self.options, ranks, self._update.graphs, objective)
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token" and objective is None

@@ -17,13 +17,11 @@ from rnnlab.training.checkpoint import Checkpoint, CheckpointError
 from rnnlab.training.epoch_totals import FORMER, EpochTotals, check_column_names
 from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.monitor import Monitor
-from rnnlab.training.optim import make_update_rule
-from rnnlab.training.options import Options
+from rnnlab.training.options import Options, Rules
 from rnnlab.training.order import DataOrder
 from rnnlab.training.parameter_average import ParameterAverage
 from rnnlab.training.protocols import Data
-from rnnlab.training.sampling_schedules import make_sampling_schedule
-from rnnlab.training.schedules import ScheduleOption, Share, schedule_of
+from rnnlab.training.schedules import Share
 from rnnlab.types import Array
 
 
@@ -33,9 +31,9 @@ class TrainingState:
     Parameters
     ----------
     options : Options
+    rules : Rules
+        The update rule and the schedules, which this state owns.
     data : Data
-    schedule : mapping or callable, optional
-        The schedule's function, if ``options.schedule`` describes a function; others are ignored.
     average : ParameterAverage, optional
         The moving average of the parameters, if there is one.
     callbacks : sequence of Callback
@@ -59,17 +57,14 @@ class TrainingState:
     def __init__(
         self,
         options: Options,
+        rules: Rules,
         data: Data,
-        schedule: ScheduleOption = None,
         average: ParameterAverage | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self._callbacks = callbacks
         order_seed, dropout_seed = np.random.SeedSequence(options.seed).spawn(2)
-        self.rule = make_update_rule(options.update_rule, options.optim_config)
-        self.schedule = schedule_of(schedule if callable(schedule) else options.schedule)
-        sampling = options.scheduled_sampling
-        self._sampling_schedule = None if sampling is None else make_sampling_schedule(sampling)
+        self.rule, self.schedule, self._sampling_schedule = rules
         self.average = average
         self.monitor = Monitor(options.monitor, options.patience, options.monitor_mode)
         self.order = DataOrder(data, options.batch_size, np.random.default_rng(order_seed))

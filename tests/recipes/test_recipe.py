@@ -170,10 +170,10 @@ def test_options_that_contradict_the_input_of_the_image(file, overrides, message
 
 def test_an_average_of_parameters_needs_the_best_epoch(file):
     overrides = ["training.ema_decay=0.9", "training.restore_best=false"]
-    with pytest.raises(RecipeError, match="training.ema_decay is 0.9, which needs restore_best = true"):
+    with pytest.raises(RecipeError, match="training.ema_decay is 0.9, which needs restore_best"):
         load_recipe(file, overrides)
     file.write_text(f"{RECIPE}restore_best = false\n[[stage]]\nema_decay = 0.5")
-    with pytest.raises(RecipeError, match="stage.1.ema_decay is 0.5, which needs restore_best = true"):
+    with pytest.raises(RecipeError, match="stage.1.ema_decay is 0.5, which needs restore_best"):
         load_recipe(file)
 
 

@@ -83,7 +83,7 @@ def test_options_are_completed_and_plain(model, data):
     assert (options["num_epochs"], options["trains"], options["verbose"]) == (3, ["W"], False)
     assert options["monitor_mode"] == "min"
     assert not {"model", "data", "device", "evaluate", "run_dir", "config", "self"} & set(options)
-    assert Options.of(Solver, options) == solver.options
+    assert Options.of(Solver, options)[0] == solver.options
 
 
 def test_changes_of_a_run():

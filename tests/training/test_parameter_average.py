@@ -206,7 +206,7 @@ def test_a_decay_that_is_none(make_model, data, value):
 
 def test_it_needs_a_best_epoch(make_model, make_data, data):
     for options, needs in (
-        ({"restore_best": False}, "restore_best to be True"),
+        ({"restore_best": False}, "restore_best"),
         ({"data": make_data(splits=("train",))}, "a 'val' split or evaluate"),
     ):
         with pytest.raises(ValueError, match=rf"ema_decay is 0\.9, which needs {needs}"):

@@ -9,13 +9,20 @@ from rnnlab.training import Solver
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
 from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.nonfinite import NonFiniteError
+from rnnlab.training.options import rules_of
 from rnnlab.training.state import TrainingState
+
+
+def new_state(model, data, **options):
+    """The state of a run that has not begun."""
+    options = Solver(model, data, batch_size=8, verbose=False, **options).options
+    return TrainingState(options, rules_of(options), data)
 
 
 @pytest.fixture
 def state(model, data):
     schedule = {"name": "step", "every": 1, "unit": "epochs", "factor": 0.5}
-    return TrainingState(Solver(model, data, batch_size=8, schedule=schedule, verbose=False).options, data)
+    return new_state(model, data, schedule=schedule)
 
 
 def iterate(state, losses):
@@ -91,7 +98,7 @@ def test_saved_and_loaded(state, model, data):
     state.rng.random()
     saved = json.loads(json.dumps(state.save()["solver"]))
     checkpoint = Checkpoint(model.params, {}, losses=np.array(state.losses), solver=saved)
-    other = TrainingState(Solver(model, data, batch_size=8, verbose=False).options, data)
+    other = new_state(model, data)
     other.load("run.h5", checkpoint, model.params.flat)
     assert (other.losses, other.order.batch, other.totals) == (state.losses, 2, state.totals)
     assert other.rng.random() == state.rng.random()
@@ -126,6 +133,6 @@ def test_a_state_that_contradicts_itself_is_an_error(state, model, data, changes
     losses = np.array(changes.get("losses", state.losses))
     saved["order"] |= changes.get("order", {})
     checkpoint = Checkpoint(model.params, {}, losses=losses, solver=saved)
-    other = TrainingState(Solver(model, data, batch_size=8, verbose=False).options, data)
+    other = new_state(model, data)
     with pytest.raises(CheckpointError, match=f"run.h5: .*{message}"):
         other.load("run.h5", checkpoint, model.params.flat)

@@ -30,7 +30,7 @@ def run(*arguments, **environment):
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         cwd=ROOT,
     )
     assert done.returncode == 0, f"{environment}\n{done.stdout}\n{done.stderr}"
