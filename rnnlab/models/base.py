@@ -13,6 +13,7 @@ from rnnlab.layers.checks import check_probability, check_real, check_weight, in
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.combinations import check_combinations
 from rnnlab.models.parts.initialisation import FanIns, initialise
+from rnnlab.models.parts.losses import LOSSES
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.ops import device_of, ops_for, ops_on
@@ -30,22 +31,6 @@ RegularisationOptions: TypeAlias = Annotated[
 
 # Likewise ``reviewer``.
 ReviewerChoice: TypeAlias = Annotated[Mapping[str, Any] | ReviewerOptions | None, Stored(ReviewerOptions)]
-
-LOSSES = (
-    "reconstruction",
-    "encoder_reconstruction",
-    "label_smoothing",
-    "doubly_stochastic",
-    "discriminative",
-)
-
-# The losses whose parts have parameters: the attribute of the part, and the option that sets its size. If the
-# option is left out, a model has the part only if the loss weight is not 0.
-LOSS_PARTS = {
-    "reconstruction": ("reconstructor", "reconstructor_dim"),
-    "encoder_reconstruction": ("encoder_reconstructor", "encoder_reconstructor_dim"),
-    "discriminative": ("discriminator", "discriminative_words"),
-}
 
 
 def checked_options(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,9 +103,11 @@ class Model:
         included, so that the rebuilt model still has the part.
         """
         options = self._options | self.loss_weights
-        for name, (part, size) in LOSS_PARTS.items():
-            if self._options.get(name) and not options[name] and options[size] is None:
-                options[size] = getattr(self, part).size
+        for name, loss in LOSSES.items():
+            if loss.part is None or not self._options.get(name) or options[name]:
+                continue
+            if options[loss.part.size] is None:
+                options[loss.part.size] = getattr(self, loss.part.name).size
         return {name: dict(value) if isinstance(value, dict) else value for name, value in options.items()}
 
     @property
@@ -165,11 +152,12 @@ class Model:
         ValueError
             If the model has no such part: the loss weight was 0 when it was built, and was changed later.
         """
-        part, size = LOSS_PARTS[loss]
-        if (found := getattr(self, part)) is None:
+        part = LOSSES[loss].part
+        assert part is not None
+        if (found := getattr(self, part.name)) is None:
             raise InputError(
                 f"{type(self).__name__}: {loss} is {getattr(self, loss)}, but the model was made without the "
-                f"part that computes this loss: give it {size}"
+                f"part that computes this loss: give it {part.size}"
             )
         return found
 

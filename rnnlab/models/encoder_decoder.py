@@ -23,12 +23,13 @@ from rnnlab.errors import InputError
 from rnnlab.layers.attention.losses import doubly_stochastic_loss
 from rnnlab.layers.checks import check_rng
 from rnnlab.layers.softmax import loss_divisor
-from rnnlab.models.base import LOSSES, BatchSize, averaging_size
+from rnnlab.models.base import BatchSize, averaging_size
 from rnnlab.models.inference import Inference
 from rnnlab.models.parts.decoders import build_decoder
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.initialisation import set_forget_bias
+from rnnlab.models.parts.losses import LOSSES
 from rnnlab.models.parts.output import build_output
 from rnnlab.models.parts.output_loss import OutputLoss
 from rnnlab.models.parts.padding import Padded, real_steps

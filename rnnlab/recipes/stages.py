@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 from rnnlab.errors import InputError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.models.base import LOSS_PARTS, LOSSES
 from rnnlab.models.parts.combinations import check_combinations
+from rnnlab.models.parts.losses import LOSSES, check_sampled_losses
 from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, with_keys
 from rnnlab.recipes.schema import RecipeError
 from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalTable, TrainingTable
@@ -22,7 +22,6 @@ from rnnlab.training import Solver
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.protocols import Model
 from rnnlab.training.schedules import make_schedule
-from rnnlab.training.self_critical import WITHOUT_TARGETS
 from rnnlab.training.step import check_sampled
 from rnnlab.training.trained_parameters import TrainedParameters
 from rnnlab.training.validation import check_without_validation, has_validation
@@ -178,12 +177,7 @@ def _check_self_critical(table: StageTable, training: TrainingTable) -> None:
         raise InputError(
             "scheduled_sampling is given, expected 'none' with self_critical, which samples whole captions"
         )
-    for name, weight in _given(table.losses).items():
-        if weight and name not in WITHOUT_TARGETS:
-            raise InputError(
-                f"losses.{name} is {weight}, expected none with self_critical: it is a loss of true "
-                "captions, and there are only sampled ones"
-            )
+    check_sampled_losses("losses.", _given(table.losses))
 
 
 def check_stages(stages: Sequence[Stage], model: Any, data: Any) -> None:
@@ -228,11 +222,11 @@ def check_losses(stages: Sequence[Stage], options: Mapping[str, Any]) -> None:
             if not weight:
                 continue
             check_combinations(table, {**options, loss: weight})
-            _, size = LOSS_PARTS.get(loss, (None, None))
-            if size is not None and not options[loss] and options[size] is None:
+            part = LOSSES[loss].part
+            if part is not None and not options[loss] and options[part.size] is None:
                 raise InputError(
                     f"{table}.{loss} is {weight}, and the model lacks the parameters of that loss: set "
-                    f"model.{size}, which gives them to the model of all stages"
+                    f"model.{part.size}, which gives them to the model of all stages"
                 )
 
 

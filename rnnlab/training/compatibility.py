@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.models.base import LOSS_PARTS, LOSSES
+from rnnlab.models.parts.losses import LOSSES
 from rnnlab.options import as_plain
 from rnnlab.reading import PathLike
 from rnnlab.training.checkpoint import (
@@ -45,7 +45,7 @@ def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
         raise CheckpointError(path, "model: class", found, f"{expected}, as the model given")
     options, given = checkpoint.model.get("config", {}), described["config"]
     options = {**options, **checkpoint.solver.get("loss_weights", {})}
-    sizes = [size for _, size in LOSS_PARTS.values()]
+    sizes = [loss.part.size for loss in LOSSES.values() if loss.part]
     for name in {**options, **given}:
         expected = given.get(name)
         found = options[name] if name in options else _default(type(model), name)

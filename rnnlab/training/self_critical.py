@@ -31,7 +31,7 @@ import numpy as np
 from rnnlab.decoding import Hypothesis, greedy, sample
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers import dropout_forward
-from rnnlab.models.base import LOSSES
+from rnnlab.models.parts.losses import LOSSES, check_sampled_losses
 from rnnlab.options import Count, Probability, as_plain, check_options
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.options import check_interface, check_takes
@@ -43,9 +43,6 @@ Baseline: TypeAlias = Literal["mean", "greedy"]
 # (sources (M,), tokens (M, T), lengths (M,)) -> rewards (M,). The tokens of a sentence end with <END>, unless
 # it was cut.
 Reward = Callable[[Array, Array, Array], Array]
-
-# Losses that need no true sentences. The others would train the model to repeat its samples.
-WITHOUT_TARGETS = ("reconstruction", "encoder_reconstruction", "doubly_stochastic")
 
 _SAMPLED = ("start", "advance", "start_token", "end_token", "null_token")
 
@@ -123,13 +120,8 @@ class SelfCritical:
         check_interface("model", model, _SAMPLED, "SelfCritical")
         for keyword in ("sentence_weights", "sentence_lengths"):
             check_takes(model, keyword, "SelfCritical weights sampled sentences")
-        for name in LOSSES:
-            weight = getattr(model, name, 0)
-            if weight and name not in WITHOUT_TARGETS:
-                raise InputError(
-                    f"SelfCritical: the model's {name} is {weight}, expected 0: it is a loss of true "
-                    "sentences, and there are only sampled ones"
-                )
+        weights = {name: getattr(model, name, 0) for name in LOSSES}
+        check_sampled_losses("SelfCritical: the model's ", weights)
 
     def __call__(self, model: Any, batch: tuple[Any, ...], rng: np.random.Generator) -> Rollout:
         """Sample sentences from the model as it is now, and compute the weights of their losses.

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.models.base import LOSS_PARTS, averaging_size
+from rnnlab.models.base import averaging_size
+from rnnlab.models.parts.losses import LOSSES
 
 from .cases import NAMES, case_called
 from .toys import WORD_TO_IDX, batch, build
@@ -85,7 +86,7 @@ WEIGHTS = ["reconstruction", "encoder_reconstruction", "discriminative"]
 @pytest.mark.parametrize("size", [None, 2])
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_a_model_whose_loss_is_turned_off_keeps_the_part(weight, size):
-    option = LOSS_PARTS[weight][1]
+    option = LOSSES[weight].part.size
     reviewer = {"blocks": 1, "steps": 2} if weight == "discriminative" else None
     words = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3, "b": 4, "c": 5}
     model = Seq2Seq(words, words, 3, 4, reviewer=reviewer, **{weight: 0.3, option: size})

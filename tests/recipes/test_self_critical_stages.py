@@ -126,7 +126,7 @@ def test_a_single_stage_starts_from_another_run(tables, tmp_path):
         ),
         (
             {"self_critical": {}, "losses": {"label_smoothing": 0.1}},
-            "stage.2.losses.label_smoothing is 0.1, expected none with self_critical",
+            "stage.2.losses.label_smoothing is 0.1, expected 0 in self-critical training",
         ),
         (
             {"self_critical": {}, "scheduled_sampling": {"name": "constant", "value": 0.1}},
