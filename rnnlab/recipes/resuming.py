@@ -38,7 +38,7 @@ def changes_within_a_run(overrides: Sequence[str], recipe: Recipe, under_way: St
     recipe : CaptioningRecipe, TranslationRecipe or ClassificationRecipe
         The saved recipe, with the overrides applied.
     under_way : Stage
-        The stage that resumes.
+        The stage that trains next.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def changes_within_a_run(overrides: Sequence[str], recipe: Recipe, under_way: St
             continue
         if table == "stage":
             if int(number) < under_way.number:
-                raise RecipeError(f"--set {key}: stage {number} has ended, stage {under_way.number} resumes")
+                raise RecipeError(f"--set {key}: stage {number} has ended, stage {under_way.number} is next")
             is_reached = int(number) == under_way.number
         else:
             keep = [has_own(stage, name, recipe.training) for stage in recipe.stage[under_way.number - 1 :]]

@@ -16,6 +16,7 @@ from rnnlab.recipes.stages import Stage, check_stages
 from rnnlab.runs.loading import Run, new_model, open_data, open_data_of_run, saved_recipe
 from rnnlab.tasks import task_of
 from rnnlab.training import Callback, Solver, warm_start
+from rnnlab.training.checkpoint import Checkpoint
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
 from rnnlab.training.monitor import constant_monitor
 from rnnlab.training.previous import load_or_name_another, load_or_previous
@@ -162,16 +163,20 @@ def resume(
     if under_way not in directories:
         raise InputError(f"{under_way} is a separate run, not a stage of one in {path}: resume {under_way}")
     left = stages[directories.index(under_way) :]
-    changes = changes_within_a_run(overrides, recipe, left[0])
-    if num_epochs is not None and left[0].is_last:
-        changes["num_epochs"] = num_epochs
+    if not left[0].is_last and _has_ended(left[0], checkpoint):
+        changes_within_a_run(overrides, recipe, left[1])  # for its errors: the new stage has the changes
+        resumed: dict[str, Any] = {}  # the stage that has ended keeps its options
+    else:
+        resumed = {"config": recipe.to_dict(), **changes_within_a_run(overrides, recipe, left[0])}
+        if num_epochs is not None and left[0].is_last:
+            resumed["num_epochs"] = num_epochs
     if graphs is None:
         graphs = checkpoint.solver.get("options", {}).get("graphs")
     arguments = _solver_arguments(progress, device, graphs, communicator)
     recipe.callbacks.callbacks()
     run = Run(path, recipe, open_data_of_run(recipe), None)
     with rank_0_prints(arguments["communicator"]):
-        return _train_stages(run, left, None, arguments, callbacks, changes)
+        return _train_stages(run, left, None, arguments, callbacks, resumed)
 
 
 def _solver_arguments(progress: bool, device: str, graphs: bool | None, communicator: Any) -> dict[str, Any]:
@@ -197,16 +202,15 @@ def _train_stages(
     start: Path | None,
     arguments: Mapping[str, Any],
     callbacks: Sequence[Callback],
-    changes: Mapping[str, Any],
+    resumed: Mapping[str, Any],
 ) -> Run:
     """Train stages, the first from its own last checkpoint, from the checkpoint ``start``, or from scratch.
 
-    ``arguments`` are those of every solver, ``changes`` those of the solver of the stage that resumes.
+    ``arguments`` are those of every solver, ``resumed`` further ones of the solver of a stage that resumes.
     """
     recipe, data, model = run.recipe, run.data, None
     common: dict[str, Any] = {
         "evaluate": task_of(recipe).epoch_scores(recipe, data, arguments["communicator"]),
-        "config": recipe.to_dict(),
         **arguments,
     }
     for stage in stages:
@@ -220,19 +224,24 @@ def _train_stages(
         common["objective"] = objective
         common["callbacks"] = [*callbacks, *recipe.callbacks.callbacks()]  # the logs come last
         if (directory / "last.h5").exists():
-            solver = Solver.resume(directory, model, trained, **common, **changes)
-            if stage.is_last and solver.finished and changes.keys() - {"num_epochs", "restore_best"}:
+            solver = Solver.resume(directory, model, trained, **common, **resumed)
+            if (
+                stage.is_last
+                and solver.finished
+                and resumed.keys() - {"config", "num_epochs", "restore_best"}
+            ):
                 raise InputError(f"{solver.why_finished}; nothing would train with the changes")
-            if changes.get("learning_rate") is not None:
-                rate = changes["learning_rate"]
+            if resumed.get("learning_rate") is not None:
+                rate = resumed["learning_rate"]
                 print(f"From iteration {solver.iteration + 1} on, the base learning rate is {rate:g}.")
-            if changes.get("matmul") is not None:
+            if resumed.get("matmul") is not None:
                 print(f"From iteration {solver.iteration + 1} on, matmul is {solver.options.matmul}.")
         else:
             if start is None:
                 for coverage in task_of(recipe).load_word_vectors(recipe, model):
                     print(coverage)
-            solver = Solver(model, trained, **stage.options(), run_dir=directory, **common)
+            new = {"run_dir": directory, "config": recipe.to_dict(), **stage.options()}
+            solver = Solver(model, trained, **new, **common)
             if start is not None:
                 print(warm_start(start, model, trained))
         if stage.is_last and solver.epoch >= solver.options.num_epochs:
@@ -246,6 +255,13 @@ def _train_stages(
             run = replace(run, model=model, inputs=_inputs(recipe, start))
             return replace(run, interrupted=True, stop_reason=solver.stop_reason, signal=solver.signal)
     return replace(run, model=model, inputs=None if start is None else _inputs(recipe, start))
+
+
+def _has_ended(stage: Stage, checkpoint: Checkpoint) -> bool:
+    """Whether a stage, of which this is the last checkpoint, has nothing left to train."""
+    patience, monitor = stage.training.patience, checkpoint.solver.get("monitor", {})
+    exhausted = patience is not None and monitor.get("waited", 0) >= patience
+    return exhausted or len(checkpoint.history) >= stage.training.num_epochs
 
 
 def _inputs(recipe: Recipe, checkpoint: Path) -> Any:

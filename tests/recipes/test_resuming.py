@@ -82,7 +82,7 @@ def test_a_key_of_training_that_no_stage_takes(stages, under_way, key):
         ),
         ("training.batch_size=3", "--set training.batch_size: it cannot change within a run"),
         ("training.optim_config.beta1=0.5", "--set training.optim_config.beta1: it cannot change"),
-        ("stage.1.num_epochs=5", "--set stage.1.num_epochs: stage 1 has ended, stage 2 resumes"),
+        ("stage.1.num_epochs=5", "--set stage.1.num_epochs: stage 1 has ended, stage 2 is next"),
         ("stage.2.trains=['W*']", "--set stage.2.trains: it cannot change"),
         ("stage=[{num_epochs=4}]", "--set stage: it cannot change"),
         ("stage.2={num_epochs=4}", "--set stage.2: it cannot change"),

@@ -191,6 +191,33 @@ def test_ctrl_c_when_a_stage_is_done_begins_no_other(tables, tmp_path):
         assert not runs.resume(tmp_path / "run", progress=False).interrupted
 
 
+def test_changes_are_not_of_a_stage_that_has_ended(tables, tmp_path):
+    """Although the next one has not begun, and the run resumes from the ended stage's checkpoint."""
+    tables["stage"] = [{"num_epochs": 1}, {"num_epochs": 1}]
+    path = tmp_path / "run"
+    with acting_at("_end", 1, press):
+        train(tables, path)
+    described = (path / "stage1/config.json").read_text()
+    with pytest.raises(RecipeError, match=r"stage\.1\.accumulate: stage 1 has ended, stage 2 is next"):
+        runs.resume(path, progress=False, overrides=["stage.1.accumulate=2"])
+    runs.resume(path, progress=False, overrides=["training.optim_config.learning_rate=0.5"])
+    assert (path / "stage1/config.json").read_text() == described
+    first, second = (load_checkpoint(path / name) for name in ("stage1/last.h5", "last.h5"))
+    assert first.solver["options"]["optim_config"]["learning_rate"] == 1e-3
+    assert second.solver["options"]["optim_config"]["learning_rate"] == 0.5
+    assert [row["learning_rate"] for row in first.history + second.history] == [1e-3, 0.5]
+
+
+def test_a_stage_that_has_ended_can_get_more_epochs_before_the_next_begins(tables, tmp_path):
+    tables["stage"] = [{"num_epochs": 1}, {"num_epochs": 1}]
+    with acting_at("_end", 1, press):
+        train(tables, tmp_path / "run")
+    overrides = ["stage.1.num_epochs=2", "stage.1.optim_config.learning_rate=0.01"]
+    runs.resume(tmp_path / "run", progress=False, overrides=overrides)
+    first = load_checkpoint(tmp_path / "run/stage1/last.h5")
+    assert [row["learning_rate"] for row in first.history] == [1e-3, 0.01]
+
+
 def test_more_epochs_are_the_last_stage_s(tmp_path, unbroken):
     path = shutil.copytree(unbroken[0].directory, tmp_path / "run")
     run = runs.resume(path, progress=False, num_epochs=3)

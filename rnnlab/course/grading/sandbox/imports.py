@@ -17,8 +17,8 @@ ALWAYS = (
     "abc", "bisect", "cmath", "collections", "collections.abc", "contextlib", "copy", "dataclasses",
     "decimal", "enum", "fractions", "functools", "heapq", "inspect", "itertools", "logging", "math",
     "numbers", "operator", "pprint", "random", "re", "statistics", "string", "textwrap", "time", "types",
-    "typing", "typing_extensions", "warnings", "numpy", "numpy.fft", "numpy.linalg", "numpy.random",
-    "numpy.testing", "numpy.typing", "numpy.lib", "numpy.lib.stride_tricks",
+    "typing", "typing_extensions", "unicodedata", "warnings", "numpy", "numpy.fft", "numpy.linalg",
+    "numpy.random", "numpy.testing", "numpy.typing", "numpy.lib", "numpy.lib.stride_tricks",
 )  # fmt: skip
 ON_DEMAND = ("scipy", "scipy.special")  # loaded if the code mentions them
 

@@ -31,6 +31,9 @@ def optimises(x): return scipy.optimize.minimize(x)
 def later(x):
     import rnnlab
     return rnnlab.plain
+def named(δ):
+    ε̂ = "\\N{GREEK SMALL LETTER EPSILON}"
+    return eval("2 * δ", {"δ": δ}) if ε̂ else None
 def works(x): return la.norm(x) + sqrt(4) + expit(0 * x)
 def loads(x):
     import importlib
@@ -65,6 +68,10 @@ def test_used(student: StudentProcess, name: str, used: str) -> None:
 
 def test_a_stand_in_is_no_result(student: StudentProcess) -> None:
     assert student.call("later", (np.ones(2),))["results"] == ("StandIn",)
+
+
+def test_names_that_are_not_ascii(student: StudentProcess) -> None:
+    np.testing.assert_array_equal(student.call("named", (np.ones(2),))["results"], np.full(2, 2.0))
 
 
 def test_what_is_at_hand(student: StudentProcess) -> None:
