@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,10 +38,15 @@ class AnnotatedImage(NamedTuple):
 
 @dataclass(frozen=True)
 class Annotations:
-    """Captioned images by split, and the file that they were read from."""
+    """Captioned images by split, and the file that they were read from, or one for each split."""
 
     splits: dict[str, list[AnnotatedImage]]
     source: PathLike
+    files: Mapping[str, PathLike] = field(default_factory=dict)
+
+    def file_of(self, split: str) -> PathLike:
+        """The file of a split."""
+        return self.files.get(split, self.source)
 
 
 def read_karpathy(path: PathLike) -> Annotations:
@@ -88,17 +93,18 @@ def _check_apart(splits: Mapping[str, Sequence[AnnotatedImage]], path: PathLike)
 def read_coco(paths: Mapping[str, PathLike]) -> Annotations:
     """The images of COCO's caption files, one file per split: ``{"train": path, "val": path}``.
 
-    Images without a caption are omitted. An image may be listed twice, as in files that were joined.
+    Images without a caption are omitted. An image or an annotation may be listed twice, as in files that were
+    joined; the annotation then counts once.
 
     Raises
     ------
     OSError, KeyError, ValueError
-        As :func:`read_karpathy`; also if two images have the same id, an image is in two files, or a file
-        has no captions.
+        As :func:`read_karpathy`; also if two images or two annotations have the same id, an image is in two
+        files, or a file has no captions.
     """
     splits = {split: _read_coco_split(path) for split, path in paths.items()}
     _check_apart(splits, " and ".join(map(str, paths.values())))
-    return Annotations(splits, next(iter(paths.values()), "read_coco"))
+    return Annotations(splits, next(iter(paths.values()), "read_coco"), paths)
 
 
 def open_annotated(
@@ -113,7 +119,7 @@ def open_annotated(
     max_train: int | None = None,
     lazy: bool = False,
 ) -> CaptionData:
-    """Captions with the features of their images from HDF5.
+    """Captions with the features of their images from HDF5. Captions without words are left out.
 
     Parameters
     ----------
@@ -146,7 +152,7 @@ def open_annotated(
             str(source), f"the splits {', '.join(annotated_splits) or 'none'}", "images of a split train"
         )
     tokens = {
-        split: [[tokenize(sentence) for sentence in image.sentences] for image in annotated]
+        split: [list(filter(None, map(tokenize, image.sentences))) for image in annotated]
         for split, annotated in annotated_splits.items()
     }
     vocabulary = Vocabulary.build((words for image in tokens["train"] for words in image), min_count)
@@ -157,11 +163,11 @@ def open_annotated(
     encodings = recorded_encodings(files)
     splits = {}
     for split, annotated in annotated_splits.items():
-        names = tuple(image.name for image in annotated)
+        file, names = annotations.file_of(split), tuple(image.name for image in annotated)
         captions = [vocabulary.encode(words, max_words + 2) for image in tokens[split] for words in image]
         image_idxs = np.repeat(np.arange(len(names)), [len(image) for image in tokens[split]])
         read = {
-            field: _read_rows(path, _find(rows[field], names, path, source), lazy)
+            field: _read_rows(path, _find(rows[field], names, path, file), lazy)
             for field, path in files.items()
         }
         splits[split] = CaptionSplit(
@@ -170,7 +176,7 @@ def open_annotated(
             names=names,
             references=[image.sentences for image in annotated],
             sources={field: f"{path}: features" for field, path in files.items()}
-            | {"captions": str(source), "references": str(source)},
+            | {"captions": str(file), "references": str(file)},
             encodings=encodings,
             **read,
         )
@@ -237,6 +243,7 @@ def _read_coco_split(path: PathLike) -> list[AnnotatedImage]:
                 f"{_shown(image_id)} of {name!r}, which {known.name!r} has",
                 "one id for an image",
             )
+    known_annotations: dict[int | str, tuple[int | str, str]] = {}
     for number, annotation in enumerate(_list_of(content, "annotations", path)):
         where = f"{path}: annotations[{number}]"
         try:
@@ -246,6 +253,15 @@ def _read_coco_split(path: PathLike) -> list[AnnotatedImage]:
         _check_texts(f"{where}: caption", caption)
         if not isinstance(image_id, int | str) or image_id not in images:
             raise mismatch(f"{where}: image_id", _shown(image_id), "the id of an image")
+        if isinstance(annotation_id := annotation.get("id"), int | str):
+            first = known_annotations.get(annotation_id)
+            if first == (image_id, caption):
+                continue
+            if first is not None:
+                raise mismatch(
+                    f"{where}: id", f"{_shown(annotation_id)}, which another caption has", "one for a caption"
+                )
+            known_annotations[annotation_id] = image_id, caption
         images[image_id].sentences.append(caption)
     captioned = [image for image in images.values() if image.sentences]
     if not captioned:

@@ -371,6 +371,10 @@ class PaddedRows:
     def __getitem__(self, some: slice) -> np.ndarray:
         return pad(self._rows[some])
 
+    def lengths(self) -> np.ndarray:
+        """The length of each row, (N,)."""
+        return np.array([len(row) for row in self._rows], np.int64)
+
 
 def _counts(rows: TokenRows, special: int) -> tuple[str, str, str]:
     """Mean and largest number of words, share of <UNK>; ``special`` tokens of each row are not words."""

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, get_args
 from rnnlab.data.subwords import SUBWORDS
 from rnnlab.errors import InputError
 from rnnlab.metrics import METRICS
+from rnnlab.models.parts.combinations import has_dropout
 from rnnlab.options import annotations_of
 from rnnlab.recipes.data import (
     CocoTable,
@@ -130,10 +131,17 @@ class CaptioningRecipe(_Tables):
         _check_features(self)
         check_losses(self.stages(), self.model.options())
         for stage in self.stages():
-            if stage.self_critical is not None and stage.training.monitor in DEFAULT_METRICS:
+            if stage.self_critical is None:
+                continue
+            if stage.training.monitor in DEFAULT_METRICS:
                 raise InputError(
                     f"stage.{stage.number}.monitor is {stage.training.monitor!r}, expected a score such as "
                     "CIDEr with self_critical: the likelihood falls while the reward rises" + _MORE
+                )
+            if stage.self_critical.dropout and not has_dropout(self.model.options()):
+                raise InputError(
+                    f"stage.{stage.number}.self_critical.dropout is True, which needs dropout or zoneout in "
+                    "[model]"
                 )
 
 

@@ -74,6 +74,11 @@ class StageRecord:
         return best(rows, key=lambda row: row[self.monitor])["epoch"]
 
     @property
+    def restores_best(self) -> bool:
+        """Whether training ends with the parameters of the best epoch, not with those of the last one."""
+        return bool(self.options.get("restore_best", True)) and self.best_epoch is not None
+
+    @property
     def stopped_early(self) -> bool:
         """Whether ``patience`` is exhausted."""
         best, patience = self.best_epoch, self.options.get("patience")
@@ -157,13 +162,22 @@ class Record:
         *before, last = self.stages
         return None if last.best_epoch is None else sum(each.epochs for each in before) + last.best_epoch
 
+    @property
+    def scored_epoch(self) -> int | None:
+        """The epoch whose parameters the run has, and its scores are of, numbered across all stages."""
+        if not self.stages:
+            return None
+        return self.best_epoch if self.stages[-1].restores_best else self.epochs
+
     def facts(self) -> list[tuple[str, str]]:
         """Names and values of the most important properties of the run."""
         parameters = "unknown" if self.num_parameters is None else f"{self.num_parameters:,}"
         progress = "; ".join(stage.progress for stage in self.stages)
-        best = (
-            "no validation" if self.best_epoch is None else f"{self.best_epoch} by {self.stages[-1].monitor}"
-        )
+        best = "no validation"
+        if self.best_epoch is not None:
+            last = self.stages[-1]
+            kept = "" if last.restores_best else f"; the parameters are those of epoch {self.epochs}"
+            best = f"{self.best_epoch} by {last.monitor}{kept}"
         return [
             ("task", self.task),
             ("parameters", parameters),
@@ -181,7 +195,7 @@ def facts_side_by_side(records: Sequence[Record]) -> list[tuple[str, list[str]]]
 
 def duration(seconds: float) -> str:
     """A time in readable units: 12 s, 3 min 20 s, 2 h 05 min."""
-    if seconds < 60:
+    if round(seconds) < 60:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
@@ -263,6 +277,12 @@ def _read_stage(folder: Path, notes: list[str]) -> tuple[StageRecord, dict[str, 
             "solver": checkpoint.solver.get("options", {}),
             "objective": checkpoint.solver.get("objective"),
         } | described
+        best = checkpoint.solver.get("monitor", {}).get("best_epoch")
+        restores = checkpoint.solver.get("options", {}).get("restore_best", True)
+        if best is not None and restores and not (folder / "best.h5").exists():
+            notes.append(
+                f"{folder} has no best.h5, the checkpoint of its best epoch {best}: scores are of last.h5"
+            )
     history = history or _read_csv(folder / "history.csv", notes)
     if not history:
         notes.append(f"{folder}: no epoch is finished, so there are no curves")

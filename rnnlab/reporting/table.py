@@ -22,8 +22,9 @@ def write_table(
     """Write a CSV file with a row for each run.
 
     The columns are the run's name and directory, the keys on which the recipes differ, the number of
-    parameters, the finished epochs, the best epoch, the seconds of training, the split, and each score.
-    Numbers are not rounded. A cell is empty if the run has no such value.
+    parameters, the finished epochs, the best epoch, the epoch whose parameters are scored, the seconds
+    of training, the split, and each score. Numbers are not rounded. A cell is empty if the run has no such
+    value.
 
     Parameters
     ----------
@@ -40,13 +41,14 @@ def write_table(
         If the file cannot be written.
     """
     keys = list(dict.fromkeys([*keys, *(each.key for each in differences(records))]))
-    columns = ["run", "directory", *keys, "parameters", "epochs", "best_epoch", "seconds"]
+    columns = ["run", "directory", *keys, "parameters", "epochs", "best_epoch", "scored_epoch", "seconds"]
     rows: list[dict[str, Any]] = []
     for k, record in enumerate(records):
         recipe = dict(recipe_rows(record))
         row: dict[str, Any] = {"run": record.name, "directory": os.fspath(record.directory)}
         row |= {key: recipe.get(key, "") for key in keys}
-        row |= {"parameters": record.num_parameters, "epochs": record.epochs, "best_epoch": record.best_epoch}
+        row |= {"parameters": record.num_parameters, "epochs": record.epochs}
+        row |= {"best_epoch": record.best_epoch, "scored_epoch": record.scored_epoch}
         rows.append(row | {"seconds": record.seconds} | (_scores(results[k]) if results else {}))
     columns = list(dict.fromkeys([*columns, *(key for row in rows for key in row)]))
     with atomic_text(path) as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -31,6 +31,7 @@ from rnnlab.metrics import (
     CAPTION_SCORERS,
     METRICS,
     CaptionScores,
+    Metric,
     Statistics,
     check_java,
     perplexity,
@@ -38,6 +39,7 @@ from rnnlab.metrics import (
     score_captions,
 )
 from rnnlab.models import CaptioningRNN
+from rnnlab.options import TokenizerName
 from rnnlab.reading import PathLike
 from rnnlab.recipes.data import CocoTable, CourseTable, KarpathyTable, ShapesTable
 from rnnlab.recipes.recipe import CaptioningRecipe
@@ -54,6 +56,8 @@ TOKENIZER_NOTES = {
     "ptb": "PTB, the protocol of the COCO evaluation",
     "simple": "simple (lower case, alphanumeric); published scores use PTB (evaluation.tokenizer)",
 }
+
+_NO_WORD = "unknownword"  # a word of letters, which no tokenizer splits, and which no reference has
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,8 @@ class CaptioningEvaluation:
     scores : CaptionScores
     tokenizer : "simple" or "ptb"
         The tokenizer of the scores.
+    remarks : list of str
+        Notes on the split and its references.
     """
 
     split: str
@@ -86,6 +92,7 @@ class CaptioningEvaluation:
     perplexity: float
     scores: CaptionScores
     tokenizer: str
+    remarks: list[str] = field(default_factory=list)
 
     def corpus(self) -> dict[str, float]:
         """All scores of the split by name, perplexity first."""
@@ -107,8 +114,8 @@ class CaptioningEvaluation:
         return self.scores.statistics()
 
     def notes(self) -> list[str]:
-        """The tokenizer, and metrics that could not be computed."""
-        return [f"tokenizer: {TOKENIZER_NOTES[self.tokenizer]}", *chosen_on(self.split), *self.scores.notes]
+        """The tokenizer, the remarks, and metrics that could not be computed."""
+        return [f"tokenizer: {TOKENIZER_NOTES[self.tokenizer]}", *self.remarks, *self.scores.notes]
 
     def report(self) -> dict[str, Any]:
         """The scores, and each caption with its references and scores, as JSON values."""
@@ -240,10 +247,7 @@ class CaptioningTask(Task):
                 communicator=communicator,
             )
             sentences, references = written(captions, data), images.references[:count]
-            scored = by_rank_0(
-                communicator,
-                lambda: score_captions(sentences, references, tokenize=tokenize, metrics=metrics),
-            )
+            scored = by_rank_0(communicator, lambda: _scores(sentences, references, metrics))
             if communicator.rank == 0:
                 for note in scored.notes:
                     print(f"note: {note}", file=sys.stderr)
@@ -307,8 +311,12 @@ class CaptioningTask(Task):
             sentences,
             references,
             captions_perplexity,
-            by_rank_0(communicator, lambda: _scores(sentences, references, evaluation)),
+            by_rank_0(
+                communicator,
+                lambda: _scores(sentences, references, evaluation.metrics, evaluation.tokenizer),
+            ),
             evaluation.tokenizer,
+            [*chosen_on(split, recipe), *_unknown_words(references)],
         )
 
 
@@ -350,13 +358,32 @@ def written(captions: Sequence[Sequence[Hypothesis]], data: CaptionData | Captio
 
 
 def _scores(
-    sentences: Sequence[str], references: Sequence[Sequence[str]], evaluation: CaptioningEvaluationTable
+    sentences: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: Sequence[Metric],
+    tokenizer: TokenizerName = "simple",
 ) -> CaptionScores:
-    """The scores of captions by the tokenizer and the metrics of a recipe's table [evaluation]."""
-    tokenizer: Callable[[str], Sequence[str]] = tokenize
-    if evaluation.tokenizer == "ptb":
-        tokenizer = ptb_tokenizer([*sentences, *chain.from_iterable(references)])
-    return score_captions(sentences, references, tokenize=tokenizer, metrics=evaluation.metrics)
+    """The scores of captions by the tokenizer and the metrics of a recipe's table [evaluation].
+
+    <UNK> in a caption matches no word, not even <UNK> in a reference.
+    """
+    sentences = [sentence.replace("<UNK>", _NO_WORD) for sentence in sentences]
+    split: Callable[[str], Sequence[str]] = tokenize
+    if tokenizer == "ptb":
+        split = ptb_tokenizer([*sentences, *chain.from_iterable(references)])
+    return score_captions(sentences, references, tokenize=split, metrics=metrics)
+
+
+def _unknown_words(references: Sequence[Sequence[str]]) -> list[str]:
+    """A note if references have <UNK>, as those do that are decoded from tokens."""
+    sentences = list(chain.from_iterable(references))
+    count = sum("<UNK>" in sentence for sentence in sentences)
+    if not count:
+        return []
+    return [
+        f"{count:,} of {len(sentences):,} references have <UNK> for a rare word, which no word of a caption "
+        "matches, so the scores are not those of the original sentences"
+    ]
 
 
 def _perplexity(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +39,8 @@ class ClassificationEvaluation:
         The share of correct predictions, in [0, 1].
     confusion : (C, C) integers
         Entry (i, j) is the number of sequences of class i that were predicted as class j.
+    remarks : list of str
+        Notes on the split.
     """
 
     split: str
@@ -47,6 +49,7 @@ class ClassificationEvaluation:
     loss: float
     accuracy: float
     confusion: np.ndarray
+    remarks: list[str] = field(default_factory=list)
 
     def corpus(self) -> dict[str, float]:
         """Loss and accuracy."""
@@ -66,8 +69,8 @@ class ClassificationEvaluation:
         return {"accuracy": mean_of(self.labels == self.predictions)}
 
     def notes(self) -> list[str]:
-        """A note if the epoch was chosen on this split."""
-        return chosen_on(self.split)
+        """The remarks."""
+        return list(self.remarks)
 
     def report(self) -> dict[str, Any]:
         """The scores, the confusion matrix, labels and predictions as JSON values."""
@@ -156,6 +159,7 @@ class ClassificationTask(Task):
             nats / max(1, len(indices)),
             accuracy(labels, predictions),
             confusion_matrix(labels, predictions, data.num_classes),
+            chosen_on(split, recipe),
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.data.parallel import PaddedRows
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
 from rnnlab.decoding.method_options import METHOD_OPTIONS
 from rnnlab.decoding.search import TIMES_ON_GPU
@@ -14,7 +15,8 @@ from rnnlab.recipes.recipe import DecodingTable
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.types import Array
 
-_ROWS = 250  # sources that are decoded together
+_ROWS = 250  # the maximum number of sources that are decoded together
+_LENGTH = 200  # with longer sentences there are fewer, so that one very long sentence pads no others
 
 
 def decode(
@@ -34,7 +36,7 @@ def decode(
     model : CaptioningRNN or Seq2Seq
     source : (N, ...), or a tuple of such arrays
         The model's inputs: scaled features, or tokens. They may be lazy: 250 rows are read at a time, on a
-        GPU 2,000.
+        GPU 2,000, of very long sentences fewer.
     options : DecodingTable
     rng : numpy Generator or seed
         For ``method = "sample"``.
@@ -65,7 +67,7 @@ def decode(
     rows = rows if first is None else min(first, rows)
     wide = options.method != "sample" and _device_of(model) != "cpu"  # so that samples equal those of a CPU
     size = _ROWS * TIMES_ON_GPU if wide else _ROWS
-    blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+    blocks = _blocks(source, rows, size)
     generators = np.random.default_rng(rng).spawn(len(blocks)) if options.method == "sample" else []
 
     def found(block: int) -> list[list[Hypothesis]]:
@@ -73,6 +75,23 @@ def decode(
         return search(model, rows_of(source, blocks[block]), **arguments, **own)
 
     return list(chain.from_iterable(in_shares(communicator, range(len(blocks)), found)))
+
+
+def _blocks(source: Any, rows: int, size: int) -> list[slice]:
+    """The rows that are decoded together: ``size``, or fewer if padded sentences have many tokens."""
+    if not isinstance(source, PaddedRows):
+        return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+    lengths, blocks, start = source.lengths().tolist(), [], 0
+    while start < rows:
+        stop, longest = start + 1, lengths[start]
+        while stop < min(start + size, rows):
+            longest = max(longest, lengths[stop])
+            if longest * (stop + 1 - start) > size * _LENGTH:
+                break
+            stop += 1
+        blocks.append(slice(start, stop))
+        start = stop
+    return blocks
 
 
 def _device_of(model: Any) -> str:

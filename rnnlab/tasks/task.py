@@ -197,9 +197,9 @@ class Task(ABC):
         """
 
 
-def chosen_on(split: str) -> list[str]:
-    """The note on scores of the split on which the epoch was chosen."""
-    if split != "val":
+def chosen_on(split: str, recipe: Any) -> list[str]:
+    """The note on scores of the split on which the epoch was chosen, if it was chosen at all."""
+    if split != "val" or not recipe.stages()[-1].training.restore_best:
         return []
     return ["the epoch was chosen on val: publish scores of a split that chose nothing, such as test"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -71,6 +71,8 @@ class TranslationEvaluation:
         CS-1 to CS-5 of the first reference of each source, if "CS-k" is one of the metrics.
     tokenizer : str
         The name of the tokenizer of the data.
+    remarks : list of str
+        Notes on the split.
     """
 
     split: str
@@ -81,6 +83,7 @@ class TranslationEvaluation:
     scores: TranslationScores | None
     keystrokes: KeystrokeScores | None = None
     tokenizer: str = "text"
+    remarks: list[str] = field(default_factory=list)
 
     def text(self, words: Words) -> str:
         """The sentence made of these words."""
@@ -129,7 +132,7 @@ class TranslationEvaluation:
         return found
 
     def notes(self) -> list[str]:
-        """The signature of BLEU, the units of the numbers, and whether the epoch was chosen on this split."""
+        """The signature of BLEU, the units of the numbers, and the remarks."""
         notes = [] if self.scores is None else [f"BLEU: {self.scores.signature}"]
         if self.tokenizer == SUBWORDS:
             notes.append("perplexity: of a piece of a word, so not comparable with that of words")
@@ -137,7 +140,7 @@ class TranslationEvaluation:
             notes.append(
                 f"CS-k: of {self.keystrokes.characters:,} characters of the references, under teacher forcing"
             )
-        return [*notes, *chosen_on(self.split)]
+        return [*notes, *self.remarks]
 
     def report(self) -> dict[str, Any]:
         """The scores, and each translation with its references, as JSON values."""
@@ -260,8 +263,9 @@ class TranslationTask(Task):
         if "CS-k" in evaluation.metrics:
             saved = _keystrokes(data, model, split, count, communicator)
         perplexity = _perplexity(data, model, split, count, training.batch_size, communicator)
+        remarks = chosen_on(split, recipe)
         return TranslationEvaluation(
-            split, sources, translations, references, perplexity, bleu, saved, data.tokenizer
+            split, sources, translations, references, perplexity, bleu, saved, data.tokenizer, remarks
         )
 
 

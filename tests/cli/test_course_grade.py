@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rnnlab import cli
+from rnnlab.course.grading.grade import filters_system_calls
 
 from ..course.grading.submissions import stub, submission
 from ..course.small_notebook import POINTS, SOLUTIONS, TESTS, cells, write
@@ -161,6 +162,16 @@ def test_marked_again_with_the_same_result(course: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     assert "library  1_rnn  refused: rnn_step_backward uses rnnlab.plain.rnn.rnn_step_backward" in out
     assert out.endswith("Notebooks marked: 11 of 12. Students: 12. Seed: s.\n")
+
+
+def test_a_machine_without_a_filter_of_system_calls(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert filters_system_calls() == (sys.platform == "linux")
+    monkeypatch.setattr("rnnlab.cli.course_grade.filters_system_calls", lambda: False)
+    monkeypatch.setattr("rnnlab.cli.course_grade.grade_submissions", lambda *_, **__: [])
+    assert cli.main(["course", "grade", str(course / "submitted")]) == 0
+    assert capsys.readouterr().err.startswith("note: the kernel of this machine does not filter the system")
 
 
 def test_refused(course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

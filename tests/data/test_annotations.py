@@ -139,6 +139,41 @@ def test_an_image_that_is_listed_twice_is_one(tmp_path):
     assert joined.splits == single.splits
 
 
+def test_an_annotation_that_is_listed_twice_is_one(tmp_path):
+    content = COCO | {"annotations": [each | {"id": k} for k, each in enumerate(COCO["annotations"])]}
+    joined = {"images": content["images"] * 2, "annotations": content["annotations"] * 2}
+    read = [read_coco({"train": written(tmp_path / "f.json", each)}).splits for each in (joined, content)]
+    assert read[0] == read[1]
+    without_ids = COCO | {"annotations": COCO["annotations"] * 2}  # two people may have written the same
+    read = read_coco({"train": written(tmp_path / "f.json", without_ids)}).splits["train"]
+    assert [len(image.sentences) for image in read] == [2, 4]
+    content["annotations"][2]["id"] = 0
+    with pytest.raises(
+        ValueError, match=r"annotations\[2\]: id: found 0, which another caption has, expected"
+    ):
+        read_coco({"train": written(tmp_path / "f.json", content)})
+
+
+def test_captions_without_words_are_left_out(tmp_path, features):
+    images = [{"filename": "b.jpg", "split": "train", "sentences": [{"raw": raw} for raw in ("", "A dog.")]}]
+    images.append({"filename": "c.jpg", "split": "val", "sentences": [{"raw": ". . ."}]})
+    data = open_annotated(
+        read_karpathy(written(tmp_path / "f.json", {"images": images})), features, min_count=1
+    )
+    train, val = data.split("train"), data.split("val")
+    assert [data.vocabulary.decode(row) for row in train.captions] == ["a dog"]
+    assert (train.image_idxs.tolist(), val.captions.shape) == ([0], (0, 22))
+
+
+def test_errors_name_the_file_of_the_split(tmp_path, features):
+    val = {"images": [{"id": 1, "file_name": "c.jpg"}], "annotations": [{"image_id": 1, "caption": "."}]}
+    train = COCO | {"images": COCO["images"][:2]}
+    paths = {"train": written(tmp_path / "t.json", train), "val": written(tmp_path / "v.json", val)}
+    data = open_annotated(read_coco(paths), features, min_count=1)
+    with pytest.raises(ValueError, match=r"v\.json: image c\.jpg has no sentence with words"):
+        data.split("val").check_references([0])
+
+
 def test_read_features(features):
     names, values = read_features(features)
     assert names == ("a.jpg", "unused.jpg", "b.jpg", "c.jpg")

@@ -125,6 +125,10 @@ def test_a_single_stage_starts_from_another_run(tables, tmp_path):
             "stage.2.monitor is 'val_loss', expected a score such",
         ),
         (
+            {"self_critical": {"dropout": True}},
+            "stage.2.self_critical.dropout is True, which needs dropout or zoneout in [model]",
+        ),
+        (
             {"self_critical": {}, "losses": {"label_smoothing": 0.1}},
             "stage.2.losses.label_smoothing is 0.1, expected 0 in self-critical training",
         ),
@@ -136,6 +140,9 @@ def test_a_single_stage_starts_from_another_run(tables, tmp_path):
 )
 def test_options_that_do_not_fit(tables, stage, message):
     tables["stage"][1] = stage
+    if "dropout" in stage["self_critical"]:
+        recipe_from_dict(tables)
+        tables["model"]["output_dropout"] = 0.0
     with pytest.raises(RecipeError) as error:
         recipe_from_dict(tables)
     assert message in str(error.value)

@@ -30,6 +30,12 @@ def test_a_run_is_read_from_its_checkpoint(write_run):
     assert record.notes == []
 
 
+def test_the_last_epoch_of_a_run_that_restores_none(write_run):
+    last, best = read_records([write_run("last", restore_best=False), write_run("best")])
+    assert (last.best_epoch, last.scored_epoch, best.scored_epoch) == (2, 3, 2)
+    assert dict(last.facts())["best epoch"] == "2 by val_loss; the parameters are those of epoch 3"
+
+
 @pytest.mark.parametrize(
     ("options", "progress"),
     [
@@ -195,7 +201,8 @@ def test_runs_of_one_name_are_called_by_their_paths(write_run):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")]
+    ("seconds", "text"),
+    [(0.2, "0 s"), (59.4, "59 s"), (59.7, "1 min 00 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")],
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text

@@ -28,7 +28,8 @@ def test_a_confusion_matrix_is_a_line_for_each_class():
 
 def test_scores_are_written_with_their_run_and_split(tmp_path):
     labels = np.array([0, 1])
-    evaluation = ClassificationEvaluation("val", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
+    remarks = ["the epoch was chosen on val"]
+    evaluation = ClassificationEvaluation("val", labels, labels, 0.5, 1.0, np.eye(2, dtype=int), remarks)
     run = SimpleNamespace(directory=Path("runs") / "one", members=())
     write_scores(tmp_path / "scores.json", evaluation, run, "val")
     written = json.loads((tmp_path / "scores.json").read_text())

@@ -39,9 +39,10 @@ def test_a_row_for_each_run(records, tmp_path):
     one, two = read(tmp_path / "runs.csv")
     assert (one["run"], one["model.hidden_dim"], one["model.reconstructor_dim"]) == ("one", "8", "none")
     assert (one["directory"], one["parameters"], one["split"]) == (str(records[0].directory), "1234", "val")
-    assert (one["epochs"], one["best_epoch"], one["seconds"]) == ("3", "2", "90.0")
+    assert (one["epochs"], one["best_epoch"], one["scored_epoch"], one["seconds"]) == ("3", "2", "2", "90.0")
     assert float(one["accuracy"]) == 1 / 3
-    assert (two["model.reconstructor_dim"], two["epochs"], two["best_epoch"]) == ("4", "1", "")
+    assert (two["model.reconstructor_dim"], two["epochs"]) == ("4", "1")
+    assert (two["best_epoch"], two["scored_epoch"]) == ("", "1")
     assert two["split"] == two["accuracy"] == ""
 
 

@@ -290,6 +290,20 @@ def test_scores_name_split_and_tokenizer(run):
     assert any("chosen on val" in note for note in runs.evaluate(run, "val").notes())
 
 
+def test_unknown_words_of_captions_match_no_word_of_references():
+    """References that are decoded from tokens have <UNK> where the vocabulary has no word."""
+    pytest.importorskip("pycocoevalcap")
+    references = [["a dog in the <UNK>", "a <UNK> dog"], ["the red cat"]]
+    with_unknown, other = (
+        captioning._scores([f"a dog in the {word}", "the red cat"], references, ["BLEU", "CIDEr"]).corpus
+        for word in ("<UNK>", "zebra")
+    )
+    assert with_unknown == other
+    (note,) = captioning._unknown_words(references)
+    assert note.startswith("2 of 3 references have <UNK> for a rare word")
+    assert captioning._unknown_words(references[1:]) == []
+
+
 # ------------------------------------------------------------------ COCO
 
 

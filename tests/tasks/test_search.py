@@ -5,6 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from rnnlab.data.parallel import PaddedRows
 from rnnlab.decoding import Ensemble
 from rnnlab.decoding.method_options import METHOD_OPTIONS
 from rnnlab.models import Seq2Seq
@@ -49,6 +50,18 @@ def test_how_many_rows_are_decoded_together(method, device, monkeypatch):
         asked.clear()
         search.decode(each, np.zeros((2100, 1), int), options)
         assert asked == [250] * 8 + [100] if method == "sample" else asked == [2000, 100]
+
+
+def test_a_very_long_sentence_pads_no_others(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        search, "greedy", lambda _, rows, **options: asked.append(rows.shape) or [None] * len(rows)
+    )
+    model, options = Seq2Seq(WORDS, WORDS, 2, 2), DecodingTable(method="greedy")
+    rows = [np.zeros(length, np.int32) for length in [5] * 300 + [60_000, 3] + [400] * 200]
+    found = search.decode(model, PaddedRows(rows), options)
+    assert len(found) == len(rows)
+    assert asked == [(250, 5), (50, 5), (1, 60_000), (125, 400), (76, 400)]
 
 
 def test_no_key_is_left_out_here():

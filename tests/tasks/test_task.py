@@ -89,8 +89,10 @@ def test_self_critical_training_is_of_captioning_alone():
 
 
 def test_scores_of_the_split_that_chose_the_epoch_have_a_note():
-    assert chosen_on("test") == []
-    (note,) = chosen_on("val")
+    recipe = load_recipe("shapes")
+    assert chosen_on("test", recipe) == []
+    assert chosen_on("val", load_recipe("shapes", ["training.restore_best=false"])) == []
+    (note,) = chosen_on("val", recipe)
     assert "chosen on val" in note
 
 

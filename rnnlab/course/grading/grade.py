@@ -120,6 +120,13 @@ def grade_submissions(
             pool.shutdown(cancel_futures=True)
 
 
+def filters_system_calls() -> bool:
+    """Whether the kernel filters the system calls of students' code on this machine."""
+    with StudentProcess({}, Limits()) as process:
+        process.start()
+        return process.filtered
+
+
 def grade_submission(file: SubmittedFile, *, limits: Limits, secret: str) -> SubmissionMark:
     """Mark one submission. There is a mark for any content.
 

@@ -107,7 +107,7 @@ class StudentProcess:
         self._output: IO[bytes] | None = None
         self.problems: dict[str, str] = {}  # problems of the definitions, by cell
         self.functions: set[str] = set()  # names of the defined functions
-        self.filtered = True  # whether the kernel filters its system calls
+        self.filtered = False  # whether the kernel filters its system calls
 
     def __enter__(self) -> Self:
         return self

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from rnnlab.limits import FREE_PIXELS, PIXELS_PER_BYTE
 from rnnlab.reading import PathLike, check_regular, mismatch
@@ -72,9 +72,9 @@ def decode_photograph(file: IO[bytes]) -> Image.Image:
     file.seek(0)
     with Image.open(file, formats=_known_formats()) as image:
         _check_pixels(image, size)
-        is_wide = _is_wide(image)
+        wide = _Wide.of(image)
         ImageOps.exif_transpose(image, in_place=True)
-        return _to_rgb(image, is_wide)
+        return _to_rgb(image, wide)
 
 
 def _check_pixels(image: Image.Image, size: int) -> None:
@@ -94,24 +94,47 @@ def _known_formats() -> list[str]:
     return [name for name in FORMATS if name in Image.OPEN]  # AVIF is new in Pillow 11.3
 
 
-def _is_wide(image: Image.Image) -> bool:
-    """Whether the pixels have 16 bits; InputError if their mode has no defined range."""
-    if image.mode == "F" or (image.mode == "I" and image.format not in _WIDE_FORMATS):
-        kind = "floats" if image.mode == "F" else "integers"
-        raise mismatch("mode", f"{image.mode}, {kind} of unknown range", "pixels of 8 or 16 bits")
-    return image.mode.startswith("I")
+class _Wide(NamedTuple):
+    """How grey pixels of more than 8 bits become bytes. Pillow itself would clip them at 255."""
+
+    bits: int
+    white_is_zero: bool
+    transparent: int | None  # the value of transparent pixels
+
+    @classmethod
+    def of(cls, image: Image.Image) -> _Wide | None:
+        """That of an image, None for bytes; InputError if its mode has no defined range."""
+        if image.mode == "F" or (image.mode == "I" and image.format not in _WIDE_FORMATS):
+            kind = "floats" if image.mode == "F" else "integers"
+            raise mismatch("mode", f"{image.mode}, {kind} of unknown range", "pixels of 8 or 16 bits")
+        if not image.mode.startswith("I"):
+            return None
+        tags = getattr(image, "tag_v2", {})  # of TIFF
+        bits = tags.get(ExifTags.Base.BitsPerSample, (16,))[0]
+        white_is_zero = tags.get(ExifTags.Base.PhotometricInterpretation) == 0
+        return cls(bits, white_is_zero, image.info.get("transparency"))
+
+    def to_bytes(self, image: Image.Image) -> Image.Image:
+        """The image with 8 bits; transparent pixels are white."""
+        values = np.asarray(image)
+        grey = (values >> (self.bits - 8)).astype(np.uint8)
+        if self.white_is_zero:
+            grey = 255 - grey
+        if self.transparent is not None:
+            grey[values == self.transparent] = 255
+        return Image.fromarray(grey)
 
 
-def _to_rgb(image: Image.Image, is_wide: bool) -> Image.Image:
+def _to_rgb(image: Image.Image, wide: _Wide | None) -> Image.Image:
     """An image of any mode as RGB, converted a few rows at a time, because copies of it need much memory."""
     has_alpha = "A" in image.getbands() or "transparency" in image.info
-    if not has_alpha and not is_wide:
+    if not has_alpha and wide is None:
         return image.convert("RGB")
     found = Image.new("RGB", image.size)
     for top in range(0, image.height, _ROWS):
         rows = image.crop((0, top, image.width, min(top + _ROWS, image.height)))
-        if is_wide:  # Pillow would clip at 255
-            rows = Image.fromarray((np.asarray(rows) >> 8).astype(np.uint8))
+        if wide is not None:
+            rows = wide.to_bytes(rows)
         else:
             rows = rows.convert("RGBA")
             rows = Image.alpha_composite(Image.new("RGBA", rows.size, "white"), rows)

@@ -65,6 +65,15 @@ def check_combinations(model: str, options: Mapping[str, Any]) -> None:
         check_forget_bias(model, cell, options["forget_bias"])
 
 
+def has_dropout(options: Mapping[str, Any]) -> bool:
+    """Whether a model with these options has any dropout, zoneout or DropConnect."""
+    return any(
+        has_dropout(value) if isinstance(value, Mapping) else isinstance(value, float) and value > 0
+        for name, value in options.items()
+        if isinstance(value, Mapping) or "dropout" in name or "zoneout" in name
+    )
+
+
 def _check_layers(model: str, options: Mapping[str, Any]) -> None:
     """Raise ValueError if there are too few layers for the image, or for dropout between layers."""
     if options.get("image_input") == "second_layer" and options.get("decoder_layers") == 1:

@@ -1,4 +1,5 @@
 import io
+import struct
 import warnings
 
 import numpy as np
@@ -69,6 +70,39 @@ def test_pixels_of_16_bits_are_scaled(tmp_path, name):
     Image.fromarray(pixels).save(tmp_path / name)
     found = np.asarray(read_photograph(tmp_path / name))
     np.testing.assert_array_equal(found, np.stack([pixels >> 8] * 3, axis=-1))
+
+
+def tiff(pixels, bits, white_is_zero):
+    """An uncompressed grey TIFF with one strip."""
+    if bits == 12:  # two pixels in three bytes
+        first, second = pixels.reshape(-1, 2).T.astype(int)
+        packed = [first >> 4, (first & 15) << 4 | second >> 8, second & 255]
+        strip = np.stack(packed, axis=-1).astype(np.uint8).tobytes()
+    else:
+        strip = pixels.astype("<u2").tobytes()
+    height, width = pixels.shape
+    tags = {256: width, 257: height, 258: bits, 259: 1, 262: 0 if white_is_zero else 1}
+    tags |= {273: 8, 277: 1, 278: height, 279: len(strip)}
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    header = struct.pack("<2sHI", b"II", 42, 8 + len(strip))
+    return header + strip + struct.pack("<H", len(tags)) + entries + bytes(4)
+
+
+@pytest.mark.parametrize(("bits", "white_is_zero"), [(12, False), (16, False), (16, True)])
+def test_grey_tiff_says_its_bits_and_which_end_is_white(tmp_path, bits, white_is_zero):
+    pixels = np.array([[0, 16, 1000, 4095], [4, 5, 6, 7]]) * (1 if bits == 12 else 16)
+    (tmp_path / "grey.tif").write_bytes(tiff(pixels, bits, white_is_zero))
+    expected = pixels >> (bits - 8)
+    expected = 255 - expected if white_is_zero else expected
+    found = np.asarray(read_photograph(tmp_path / "grey.tif"))
+    np.testing.assert_array_equal(found, np.stack([expected] * 3, axis=-1))
+
+
+def test_the_transparent_level_of_a_grey_image_of_16_bits_is_white(tmp_path):
+    pixels = np.array([[0, 256, 300, 65_535]], np.uint16)
+    Image.fromarray(pixels).save(tmp_path / "grey.png", transparency=300)
+    found = np.asarray(read_photograph(tmp_path / "grey.png"))
+    assert found[0, :, 0].tolist() == [0, 1, 255, 255]
 
 
 def test_files_that_are_no_photographs_are_named(tmp_path):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.models.parts.combinations import check_combinations
+from rnnlab.models.parts.combinations import check_combinations, has_dropout
 from rnnlab.models.parts.image_encoders import IMAGE_INPUTS
 
 WORDS = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
@@ -83,6 +83,20 @@ def test_an_option_without_effect(build, options, message):
     model = {captioner: "CaptioningRNN", translator: "Seq2Seq", classifier: "SequenceClassifier"}[build]
     with pytest.raises(ValueError, match=f"^{model}: {name} is {options[name]}, .*{message}"):
         build(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"word_dropout": 0.0, "hidden_dim": 5}, False),
+        ({"word_dropout": 0.1}, True),
+        ({"reviewer": {"blocks": 2, "dropout": 0.0}, "regularisation": {"zoneout_c": 0.2}}, True),
+        ({"reviewer": {"dropout": 0.2}}, True),
+        ({"regularisation": {"recurrent_dropout_on": "state", "weight_dropout": 0.0}}, False),
+    ],
+)
+def test_whether_anything_is_dropped(options, expected):
+    assert has_dropout(options) == expected
 
 
 @pytest.mark.parametrize("build", [captioner, translator, classifier])
