@@ -101,8 +101,8 @@ class Hypothesis(NamedTuple):
     score : float
         The value that hypotheses are ranked by: ``log_prob``, or ``log_prob`` normalised by the length.
     finished : bool
-        Whether it ends with <END>. Beam search ends a sentence of ``max_length`` words with <END>; greedy
-        decoding and sampling return it unfinished.
+        Whether it ends with <END>. Beam search ends a sentence of ``max_length`` words with <END>. Greedy
+        decoding and sampling return such a sentence unfinished, unless the next token is <END>.
     alignment : (steps, L) array, or None
         Attention to the source, with ``return_alignments=True``: a row for each token and, if ``finished``,
         one for <END>. L is that of the model's ``attention``; for sentences, the length of the longest source

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab import decoding
+from rnnlab.decoding.token_rows import token_rows
 from rnnlab.models.base import (
     BatchSize,
     RegularisationOptions,
@@ -385,10 +386,8 @@ class CaptioningRNN(EncoderDecoder):
         ValueError
             If the features do not fit, or the vocabulary has no ``<START>`` or ``<END>``.
         """
-        found = decoding.greedy(self, features, max_length=max_length)
+        found = [best for (best,) in decoding.greedy(self, features, max_length=max_length)]
+        tokens, _ = token_rows(self, found, max_length=max_length)
         captions = np.full((len(found), max_length), self.null_token, np.int32)
-        for row, (hypothesis,) in zip(captions, found, strict=True):
-            row[: len(hypothesis.tokens)] = hypothesis.tokens
-            if hypothesis.finished and len(hypothesis.tokens) < max_length:
-                row[len(hypothesis.tokens)] = self.end_token
+        captions[:, : tokens.shape[1]] = tokens
         return captions

@@ -225,14 +225,16 @@ class EncoderDecoder(Inference, ABC):
     ) -> tuple[float, Any]:
         """The loss, and the gradients of the inputs or None. Those of parameters are added into ``grads``."""
         params, self.last_terms = self.params, {}
-        encoder_source, encoded = self.encoder.forward(params, inputs, rng=rng)
+        encoder_source, encoder_cache = self.encoder.forward(params, inputs, rng=rng)
         if with_inputs:
             encoder_source = encoder_source._replace(memory_gradient=True)
-        (source, thoughts, _), reviewed = self.reviewer.forward(params, encoder_source, rng=rng)
+        (source, thoughts, _), reviewer_cache = self.reviewer.forward(params, encoder_source, rng=rng)
         repeats = Repeats(source, len(forced.inputs))
         source = repeats.forward(source)
-        words, embedded = self.embedding.forward(params, forced.inputs, rng=rng, checked=forced.is_padded)
-        decoded, cache = self.decoder.forward(params, words, source, forced.lengths, rng)
+        words, embedding_cache = self.embedding.forward(
+            params, forced.inputs, rng=rng, checked=forced.is_padded
+        )
+        decoded, decoder_cache = self.decoder.forward(params, words, source, forced.lengths, rng)
         loss, ddecoded, dscored = self._score(decoded, words, source, forced, scales, grads, rng)
         if type(self).hidden_loss is not EncoderDecoder.hidden_loss:  # the mask alone would cost a copy
             hidden = decoded.hidden
@@ -245,11 +247,11 @@ class EncoderDecoder(Inference, ABC):
         grads.complete(self._after_score)
         del decoded  # so that the backward can reuse its memory
         dhidden = self._ops.empty(ddecoded.hidden.shape, self.dtype) if with_inputs else None
-        dwords, dsource = self.decoder.backward(ddecoded, cache, grads, whole_dh=dhidden)
+        dwords, dsource = self.decoder.backward(ddecoded, decoder_cache, grads, whole_dh=dhidden)
         grads.complete(self._after_decoder)
         if dscored is not None:
             dwords += dscored
-        dwords = self.embedding.backward(dwords, embedded, grads)
+        dwords = self.embedding.backward(dwords, embedding_cache, grads)
         grads.complete(self._after_embedding)
         dthoughts: Sequence[Array | None] = [None] * len(thoughts)
         if self.discriminative:
@@ -262,7 +264,7 @@ class EncoderDecoder(Inference, ABC):
             )
             loss += self._weighted("discriminative", term, scales.share)
             dthoughts = list(map(repeats.summed, drepeated))
-        dsource = self.reviewer.backward(repeats.backward(dsource), dthoughts, reviewed, grads)
+        dsource = self.reviewer.backward(repeats.backward(dsource), dthoughts, reviewer_cache, grads)
         if self.encoder_reconstruction:
             weight = self.encoder_reconstruction * scales.share
             term, dmemory = self._part_of("encoder_reconstruction").loss(
@@ -278,7 +280,7 @@ class EncoderDecoder(Inference, ABC):
             if dsource.memory is not None:
                 dmemory += dsource.memory
             dsource = dsource._replace(memory=dmemory)
-        dinputs = self.encoder.backward(dsource, encoded, grads, with_inputs=with_inputs)
+        dinputs = self.encoder.backward(dsource, encoder_cache, grads, with_inputs=with_inputs)
         return loss, self._input_gradients(dinputs, dwords, dhidden) if with_inputs else None
 
     def padded(

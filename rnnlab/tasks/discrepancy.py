@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rnnlab.data import CaptionData, ParallelData
-from rnnlab.data.parallel import pad
 from rnnlab.data.split_data import batches
-from rnnlab.decoding import Hypothesis
+from rnnlab.decoding.token_rows import token_rows
 from rnnlab.errors import InputError
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 from rnnlab.models import CaptioningRNN, Seq2Seq
@@ -80,7 +78,8 @@ def discrepancy(
     def states(some: np.ndarray) -> tuple[Array, Array]:
         source, sentences = data.batch(split, some)
         found = [best for best, *_ in decode(model, source, options)]
-        return model.last_states(source, sentences), model.last_states(source, _sentences(model, found))
+        decoded, _ = token_rows(model, found, start=True)
+        return model.last_states(source, sentences), model.last_states(source, decoded)
 
     shares = batches(indices, recipe.training.batch_size)
     u, v = map(np.concatenate, zip(*in_shares(communicator, shares, states), strict=True))
@@ -92,9 +91,3 @@ def _examples(data: CaptionData | ParallelData, split: str) -> np.ndarray:
     if isinstance(data, ParallelData):
         return np.arange(len(data.split(split)))
     return np.unique(data.split(split).image_idxs, return_index=True)[1]
-
-
-def _sentences(model: CaptioningRNN | Seq2Seq, found: Sequence[Hypothesis]) -> np.ndarray:
-    """Decoded sentences as the model reads them, (N, L)."""
-    rows = [[model.start_token, *one.tokens, *([model.end_token] if one.finished else [])] for one in found]
-    return pad([np.array(row, np.int32) for row in rows])

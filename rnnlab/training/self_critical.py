@@ -29,6 +29,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from rnnlab.decoding import Hypothesis, greedy, sample
+from rnnlab.decoding.token_rows import token_rows
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers import dropout_forward
 from rnnlab.models.parts.losses import LOSSES, check_sampled_losses
@@ -158,14 +159,15 @@ class SelfCritical:
         state = model.start(inputs)
         decoded, samples = _Started(model), self.samples
         drawn = sample(decoded, state, rng=rng, count=samples, max_length=self.max_length)
-        tokens, lengths = self._sentences(model, [each for row in drawn for each in row])
+        tokens, lengths = self._rows(model, drawn)
         rewards = self._rewards(np.repeat(sources, samples), tokens, lengths).reshape(-1, samples)
         if self.baseline == "mean":
             baselines = (rewards.sum(axis=1, keepdims=True) - rewards) / (samples - 1)
         else:
             best = greedy(decoded, state, max_length=self.max_length)
-            found = self._sentences(model, [each for row in best for each in row])
-            baselines = np.broadcast_to(self._rewards(sources, *found)[:, None], rewards.shape)
+            baselines = np.broadcast_to(
+                self._rewards(sources, *self._rows(model, best))[:, None], rewards.shape
+            )
         advantages = rewards - baselines
         start = np.full((len(tokens), 1), model.start_token)
         return Rollout(
@@ -188,6 +190,13 @@ class SelfCritical:
             return tuple(self._dropped(each, rng) for each in inputs)
         return dropout_forward(inputs, self.feature_dropout, rng=rng)[0]
 
+    def _rows(self, model: Any, found: Sequence[Sequence[Hypothesis]]) -> tuple[np.ndarray, np.ndarray]:
+        """The tokens (M, T) and the lengths (M,) of all sentences of all sources.
+
+        A sentence of ``max_length`` words is cut, so that its probability is that of its words.
+        """
+        return token_rows(model, [each for row in found for each in row], max_length=self.max_length)
+
     def _rewards(self, sources: Array, tokens: Array, lengths: Array) -> np.ndarray:
         # copies, so that a reward may write into them
         rewards = np.asarray(self.reward(sources.copy(), tokens.copy(), lengths.copy()), np.float64)
@@ -199,23 +208,6 @@ class SelfCritical:
             row = int(np.argmin(np.isfinite(rewards)))
             raise NonFiniteError(f"SelfCritical: the reward of source {sources[row]} is {rewards[row]}")
         return rewards
-
-    def _sentences(self, model: Any, found: Sequence[Hypothesis]) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens (M, T) with <END>, padded with <NULL>, and lengths (M,) with <END>.
-
-        A sentence of ``max_length`` words counts as cut even if the next token would have been <END>, so that
-        its probability is that of its words.
-        """
-        written = [
-            [*each.tokens, model.end_token]
-            if each.finished and len(each.tokens) < self.max_length
-            else each.tokens
-            for each in found
-        ]
-        lengths = np.array([len(tokens) for tokens in written], np.int64)
-        tokens = np.full((len(written), lengths.max(initial=1)), model.null_token, np.int64)
-        tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = [token for row in written for token in row]
-        return tokens, lengths
 
 
 def check_baseline(baseline: str, samples: int) -> None:
