@@ -19,11 +19,10 @@ from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, wit
 from rnnlab.recipes.schema import RecipeError
 from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalTable, TrainingTable
 from rnnlab.training import Solver
-from rnnlab.training.frozen_parameters import Trained
+from rnnlab.training.parameter_groups import ParameterGroups
 from rnnlab.training.protocols import Model
 from rnnlab.training.schedules import make_schedule
 from rnnlab.training.step import check_sampled
-from rnnlab.training.trained_parameters import TrainedParameters
 from rnnlab.training.validation import check_without_validation, has_validation
 
 _MODELS = (CaptioningRNN, Seq2Seq, SequenceClassifier)
@@ -101,10 +100,11 @@ class Stage:
 
     def describe(self, model: Model) -> str:
         """The parameters that train and the weights of losses, as a line of text."""
-        trained = Trained(model.params, self.training.trains)
-        said = f"all {len(trained.names)} parameters train"
-        if trained.frozen:
-            said = f"{len(trained.names)} of {len(model.params)} parameters train: {', '.join(trained.names)}"
+        groups = ParameterGroups(model.params, self.training.trains)
+        said = f"all {len(groups.trained)} parameters train"
+        if groups.frozen:
+            names = ", ".join(groups.trained)
+            said = f"{len(groups.trained)} of {len(model.params)} parameters train: {names}"
         weights = "".join(f"; {name} = {weight:g}" for name, weight in self.losses.items())
         if self.self_critical is not None:
             table = self.self_critical
@@ -192,7 +192,7 @@ def check_stages(stages: Sequence[Stage], model: Any, data: Any) -> None:
         try:
             if not has_validation(data, stage.training.batch_size):
                 check_without_validation(stage.training, make_schedule(stage.training.schedule))
-            TrainedParameters(model.params, stage.training)
+            ParameterGroups.of(model.params, stage.training)
             check_sampled(model, stage.training.scheduled_sampling)
         except (ValueError, TypeError) as error:
             raise type(error)(f"stage.{stage.number}: {error}") from error

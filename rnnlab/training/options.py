@@ -11,13 +11,12 @@ from typing import Any, NamedTuple, Self
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops.precision import products_precision
 from rnnlab.options import as_plain, check_options
-from rnnlab.training.learning_rates import check_learning_rate_factors
 from rnnlab.training.monitor import mode_of
 from rnnlab.training.optim import make_update_rule
+from rnnlab.training.parameter_groups import check_groups
 from rnnlab.training.sampling_schedules import SamplingSchedule, make_sampling_schedule
 from rnnlab.training.schedules import Schedule, schedule_of
 from rnnlab.training.update_rule import UpdateRule
-from rnnlab.training.weight_decay import check_weight_decay
 
 CHANGEABLE = (
     "num_epochs",
@@ -64,8 +63,7 @@ def rules_of(options: Any) -> Rules:
             "of the best epoch"
         )
     rule, sampling = make_update_rule(options.update_rule, options.optim_config), options.scheduled_sampling
-    check_weight_decay(options.weight_decay, rule)
-    check_learning_rate_factors(options.learning_rate_factors)
+    check_groups(options, rule)
     return Rules(
         rule, schedule_of(options.schedule), None if sampling is None else make_sampling_schedule(sampling)
     )

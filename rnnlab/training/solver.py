@@ -5,7 +5,7 @@ for each epoch                                order.py, seeded and resumable
         loss and gradient of the model        step.py, accumulation.py; dropout from a generator of its own
         norm, check, clipping                 gradient_monitor.py, clipping.py, nonfinite.py
         update rule times schedule            optim.py, schedules.py
-            of single parameters              learning_rates.py, weight_decay.py, frozen_parameters.py
+            of single parameters              parameter_groups.py
         or all three as a CUDA graph          step_graphs.py
         summed over several machines          gradient_sum.py, distributed/
         moving average of the parameters      parameter_average.py
@@ -106,8 +106,8 @@ class Solver:
         applies, and without any it is 1: ``{"W_embed": 0.1, "encoder_*": 0.5}``.
     weight_decay : float or mapping, optional
         Decoupled weight decay, w -= learning_rate decay w before each update; with adam it is AdamW
-        (:mod:`rnnlab.training.weight_decay`). A number is the decay of all matrices, not of biases. A mapping
-        has patterns of names; the first one that matches applies: ``{"W_embed": 0, "*W*": 1e-4}``.
+        (:mod:`rnnlab.training.parameter_groups`). A number is the decay of all matrices, not of biases. A
+        mapping has patterns of names; the first one that matches applies: ``{"W_embed": 0, "*W*": 1e-4}``.
     scheduled_sampling : mapping, optional
         Probability over time that the decoder reads a word drawn from its own distribution instead of the
         true one: ``{"name": "constant", "value": 0.25}``. The name is constant, linear, epoch_fraction or

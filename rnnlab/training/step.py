@@ -15,11 +15,11 @@ from rnnlab.training.distributed import ALONE, Communicator
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
 from rnnlab.training.options import Options, check_takes
+from rnnlab.training.parameter_groups import ParameterGroups
 from rnnlab.training.preparation import Part, Prepared, padded
 from rnnlab.training.protocols import Model, Objective
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs, uses_graphs
-from rnnlab.training.trained_parameters import TrainedParameters
 
 
 def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
@@ -74,7 +74,7 @@ class Update:
         communicator: Communicator = ALONE,
     ) -> None:
         self._communicator = communicator
-        self._parameters = TrainedParameters(model.params, options)
+        self._groups = ParameterGroups.of(model.params, options)
         check_sampled(model, options.scheduled_sampling)
         if options.accumulate > 1:
             check_takes(model, "part_of", f"accumulate is {options.accumulate}")
@@ -188,16 +188,15 @@ class Update:
 
     def _apply(self, loss: Any, terms: Terms, state: TrainingState) -> None:
         """Record and clip the gradient, and call the update rule."""
-        self._parameters.trained.clear_frozen(self.grads)
+        self._groups.clear_frozen(self.grads)
         self._gradient_monitor.record(state.iteration + 1, loss, terms)
         self._step(state)
 
     def _step(self, state: TrainingState) -> None:
         params, rule = self._model.params, state.rule
         scale, multiplier = self._gradient_monitor.scale, state.multiplier
-        self._parameters.decay.apply(params.flat, rule.learning_rate * multiplier, scale)
-        parts = self._parameters.rates.parts
-        rule.step(params.flat, self.grads.flat, scale=scale, multiplier=multiplier, parts=parts)
+        self._groups.decay(params.flat, rule.learning_rate * multiplier, scale)
+        rule.step(params.flat, self.grads.flat, scale=scale, multiplier=multiplier, parts=self._groups.rates)
 
     def _in_a_graph(self, parts: Any, state: TrainingState) -> None:
         """Launch the step of padded parts as a CUDA graph."""

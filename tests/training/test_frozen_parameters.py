@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rnnlab.parameters import Parameters
-from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.optim import UPDATE_RULES
+from rnnlab.training.parameter_groups import ParameterGroups
 from rnnlab.training.solver import Solver
 
 
@@ -33,9 +33,9 @@ NAMES = Parameters({"W_embed": (2, 3), "Wx": (3,), "none": (0,), "Wh": (2,), "b"
     ],
 )
 def test_patterns_of_names(patterns, names):
-    trained = Trained(NAMES, patterns)
-    assert trained.names == names
-    assert trained.frozen == tuple(name for name in NAMES if name not in names)
+    groups = ParameterGroups(NAMES, patterns)
+    assert groups.trained == names
+    assert groups.frozen == tuple(name for name in NAMES if name not in names)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,9 @@ def test_patterns_of_names(patterns, names):
 )
 def test_bad_patterns(model, data, patterns, message):
     with pytest.raises(ValueError, match=message):
-        Trained(NAMES, patterns) if isinstance(patterns, list) else quiet(model, data, trains=patterns)
+        ParameterGroups(NAMES, patterns) if isinstance(patterns, list) else quiet(
+            model, data, trains=patterns
+        )
 
 
 @pytest.mark.parametrize("rule", UPDATE_RULES)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from rnnlab.parameters import Parameters
-from rnnlab.training.frozen_parameters import Trained
-from rnnlab.training.learning_rates import LearningRates
 from rnnlab.training.optim import UPDATE_RULES
+from rnnlab.training.parameter_groups import ParameterGroups
 from rnnlab.training.solver import Solver
 
 NAMES = Parameters({"W_embed": (2, 3), "Wx": (3, 1), "b": (2,), "Wh": (2, 1), "W_vocab": (2, 2)})
@@ -25,8 +24,8 @@ NAMES = Parameters({"W_embed": (2, 3), "Wx": (3, 1), "b": (2,), "Wh": (2, 1), "W
     ],
 )
 def test_parts(factors, trains, expected):
-    rates = LearningRates(NAMES, Trained(NAMES, trains), factors)
-    assert [(part.start, part.stop, factor) for part, factor in rates.parts] == expected
+    groups = ParameterGroups(NAMES, trains, factors)
+    assert [(part.start, part.stop, factor) for part, factor in groups.rates] == expected
 
 
 def trained(model, data, **options):

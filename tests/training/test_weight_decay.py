@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 
 from rnnlab.parameters import Parameters
-from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.optim import UPDATE_RULES, register_update_rule
+from rnnlab.training.parameter_groups import ParameterGroups
 from rnnlab.training.solver import Solver
 from rnnlab.training.update_rule import UpdateRule
-from rnnlab.training.weight_decay import WeightDecay
 
 NAMES = Parameters({"W_embed": (2, 3), "Wx": (3, 1), "b": (2,), "Wh": (2, 1), "W_vocab": (2, 2)})
 RULES = [rule for rule in UPDATE_RULES if rule != "adamw"]
 
 
 def parts(weight_decay, trains=None):
-    decay = WeightDecay(NAMES, Trained(NAMES, trains), weight_decay)
-    return [(part.start, part.stop, value) for part, value in decay.parts]
+    decays = ParameterGroups(NAMES, trains, weight_decay=weight_decay).decays
+    return [(part.start, part.stop, value) for part, value in decays]
 
 
 @pytest.mark.parametrize(

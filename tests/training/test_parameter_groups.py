@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from rnnlab.parameters import Parameters
-from rnnlab.training.trained_parameters import TrainedParameters
+from rnnlab.training.parameter_groups import ParameterGroups
 
 
 def options(**given):
@@ -15,10 +15,10 @@ def options(**given):
 def test_the_parts_of_the_flat_buffer():
     params = Parameters({"W_embed": (2, 3), "Wx": (3, 4), "b": (4,)})
     given = options(trains=["!W_embed"], learning_rate_factors={"Wx": 0.5}, weight_decay=0.2)
-    found = TrainedParameters(params, given)
-    assert found.trained.frozen == ("W_embed",)
-    assert found.rates.parts == [(slice(6, 18), 0.5), (slice(18, 22), 1.0)]
-    assert found.decay.parts == [(slice(6, 18), 0.1)]
+    found = ParameterGroups.of(params, given)
+    assert (found.trained, found.frozen) == (("Wx", "b"), ("W_embed",))
+    assert found.rates == [(slice(6, 18), 0.5), (slice(18, 22), 1.0)]
+    assert found.decays == [(slice(6, 18), 0.1)]
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_the_parts_of_the_flat_buffer():
 )
 def test_a_pattern_without_a_parameter(given):
     with pytest.raises(ValueError, match=f"^{next(iter(given))} has 'x', which matches none of Wx"):
-        TrainedParameters(Parameters({"Wx": (3, 4)}), options(**given))
+        ParameterGroups.of(Parameters({"Wx": (3, 4)}), options(**given))
