@@ -238,7 +238,7 @@ class CaptioningRNN(EncoderDecoder):
         part_of: BatchSize | None = None,
         sentence_weights: Array | None = None,
         sentence_lengths: Array | None = None,
-        inputs: bool = False,
+        input_gradients: bool = False,
     ) -> tuple[Any, ...]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
@@ -266,7 +266,7 @@ class CaptioningRNN(EncoderDecoder):
         sentence_lengths : (N,) or (N, S) integers, optional
             The number of tokens after the first that are scored in each row, including any ``<NULL>``. By
             default ``<NULL>`` is always padding.
-        inputs : bool
+        input_gradients : bool
             Whether to return the gradients of the inputs as well.
 
         Returns
@@ -274,7 +274,7 @@ class CaptioningRNN(EncoderDecoder):
         loss : float, or on a GPU an array () whose computation may still be running
         grads : Parameters
         inputs : CaptioningGradients
-            Only with ``inputs``. See :mod:`rnnlab.models.input_gradients`.
+            Only with ``input_gradients``. See :mod:`rnnlab.models.input_gradients`.
 
         Raises
         ------
@@ -291,7 +291,7 @@ class CaptioningRNN(EncoderDecoder):
             sentence_weights=sentence_weights,
             sentence_lengths=sentence_lengths,
         )
-        return self._loss(features, forced, rng, grads, sampling, part_of, inputs)
+        return self._loss(features, forced, rng, grads, sampling, part_of, input_gradients)
 
     def nll(self, features: Features, captions: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, as in inference, without gradients.

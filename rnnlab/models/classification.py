@@ -187,7 +187,7 @@ class SequenceClassifier(Model):
         rng: Random = None,
         grads: Parameters | None = None,
         part_of: BatchSize | None = None,
-        inputs: bool = False,
+        input_gradients: bool = False,
     ) -> tuple[Any, ...]:
         """The mean cross-entropy of a batch, and the gradient of every parameter.
 
@@ -206,7 +206,7 @@ class SequenceClassifier(Model):
             The numbers of examples and labels of the batch that this one is a part of. Losses are then
             averaged over that batch, and gradients are added into ``grads``, so that the losses and gradients
             of the parts add up to those of the batch.
-        inputs : bool
+        input_gradients : bool
             Whether to return the gradients of the inputs as well.
 
         Returns
@@ -215,7 +215,7 @@ class SequenceClassifier(Model):
             In nats.
         grads : Parameters
         inputs : ClassificationGradients
-            Only with ``inputs``. See :mod:`rnnlab.models.input_gradients`.
+            Only with ``input_gradients``. See :mod:`rnnlab.models.input_gradients`.
 
         Raises
         ------
@@ -233,11 +233,12 @@ class SequenceClassifier(Model):
         real = real_lengths("SequenceClassifier.loss", len(x), x.shape[1], lengths)
         weights = self._ops.asarray(self._weights(real, x.shape[1]))
         reverse = self._reversed_rows(real, x.shape[1])
+        indices = self._ops.indices(labels)
         loss, dinputs = self._classified_loss(
-            x, self._ops.indices(labels), weights, real, max(1, N), grads, rng, inputs, reverse=reverse
+            x, indices, weights, real, max(1, N), grads, rng, input_gradients, reverse=reverse
         )
         loss = self._ops.scalar(loss)
-        return (loss, grads, dinputs) if inputs else (loss, grads)
+        return (loss, grads, dinputs) if input_gradients else (loss, grads)
 
     def _classified_loss(
         self,
@@ -248,7 +249,7 @@ class SequenceClassifier(Model):
         N: int,
         grads: Parameters,
         rng: Random,
-        with_inputs: bool = False,
+        input_gradients: bool = False,
         *,
         mask: Array | None = None,
         reverse: Array | None = None,
@@ -274,9 +275,9 @@ class SequenceClassifier(Model):
             loss += self._weighted("reconstruction", term, share)
             dh += dterm
         del h  # so that the backward can reuse its memory
-        dhidden = self._ops.empty(dh.shape, self.dtype) if with_inputs else None
+        dhidden = self._ops.empty(dh.shape, self.dtype) if input_gradients else None
         dx = self.layers.backward(dh, ran, grads, whole_dh=dhidden)
-        return loss, ClassificationGradients(dx, dhidden) if with_inputs else None
+        return loss, ClassificationGradients(dx, dhidden) if input_gradients else None
 
     def padded(
         self, x: Array, labels: Array, lengths: Array | None = None, *, part_of: BatchSize | None = None

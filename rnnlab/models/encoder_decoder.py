@@ -166,12 +166,12 @@ class EncoderDecoder(Inference, ABC):
         grads: Parameters | None,
         sampling: float = 0.0,
         part_of: BatchSize | None = None,
-        with_inputs: bool = False,
+        input_gradients: bool = False,
     ) -> tuple[Any, ...]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
         With probability ``sampling`` an input word is drawn from the model's own distribution. If
-        ``with_inputs`` is true, the gradients of the inputs are returned too.
+        ``input_gradients`` is true, the gradients of the inputs are returned too.
         """
         self._check_losses("loss")
         check_rng(f"{type(self).__name__}.loss", rng)
@@ -181,9 +181,9 @@ class EncoderDecoder(Inference, ABC):
         scales = self._loss_scales(forced, part_of)
         forced = forced.scaled(scales.divisor, self.dtype).on(self._ops)
         grads = self._gradients_workspace(grads, part_of)
-        loss, dinputs = self._teacher_forced_loss(inputs, forced, scales, grads, rng, with_inputs)
+        loss, dinputs = self._teacher_forced_loss(inputs, forced, scales, grads, rng, input_gradients)
         loss = self._ops.scalar(loss)
-        return (loss, grads, dinputs) if with_inputs else (loss, grads)
+        return (loss, grads, dinputs) if input_gradients else (loss, grads)
 
     def hidden_loss(
         self, hidden: Array, real: Array, share: float, grads: Parameters
@@ -221,12 +221,12 @@ class EncoderDecoder(Inference, ABC):
         scales: LossScales,
         grads: Parameters,
         rng: Random,
-        with_inputs: bool = False,
+        input_gradients: bool = False,
     ) -> tuple[float, Any]:
         """The loss, and the gradients of the inputs or None. Those of parameters are added into ``grads``."""
         params, self.last_terms = self.params, {}
         encoder_source, encoder_cache = self.encoder.forward(params, inputs, rng=rng)
-        if with_inputs:
+        if input_gradients:
             encoder_source = encoder_source._replace(memory_gradient=True)
         (source, thoughts, _), reviewer_cache = self.reviewer.forward(params, encoder_source, rng=rng)
         repeats = Repeats(source, len(forced.inputs))
@@ -246,7 +246,7 @@ class EncoderDecoder(Inference, ABC):
             ddecoded = ddecoded._replace(hidden=ddecoded.hidden + dterm)
         grads.complete(self._after_score)
         del decoded  # so that the backward can reuse its memory
-        dhidden = self._ops.empty(ddecoded.hidden.shape, self.dtype) if with_inputs else None
+        dhidden = self._ops.empty(ddecoded.hidden.shape, self.dtype) if input_gradients else None
         dwords, dsource = self.decoder.backward(ddecoded, decoder_cache, grads, whole_dh=dhidden)
         grads.complete(self._after_decoder)
         if dscored is not None:
@@ -280,8 +280,8 @@ class EncoderDecoder(Inference, ABC):
             if dsource.memory is not None:
                 dmemory += dsource.memory
             dsource = dsource._replace(memory=dmemory)
-        dinputs = self.encoder.backward(dsource, encoder_cache, grads, with_inputs=with_inputs)
-        return loss, self._input_gradients(dinputs, dwords, dhidden) if with_inputs else None
+        dinputs = self.encoder.backward(dsource, encoder_cache, grads, input_gradient=input_gradients)
+        return loss, self._input_gradients(dinputs, dwords, dhidden) if input_gradients else None
 
     def padded(
         self,

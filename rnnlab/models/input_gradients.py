@@ -1,6 +1,6 @@
-"""The gradients of a model's inputs, which ``loss(..., inputs=True)`` returns in addition to the parameters'.
+"""The gradients of a model's inputs, which ``loss(..., input_gradients=True)`` returns as well.
 
-    loss, grads, inputs = model.loss(features, captions, inputs=True)
+    loss, grads, inputs = model.loss(features, captions, input_gradients=True)
     inputs.features, inputs.words, inputs.hidden
 
 Each array is the gradient of the whole loss, auxiliary losses included, and has the shape of the array that

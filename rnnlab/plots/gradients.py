@@ -81,8 +81,8 @@ def gradient_flow(gradients: Mapping[str, Array] | Array, *, title: str | None =
     Parameters
     ----------
     gradients : (N, T, H), or mapping of str to such arrays
-        The array ``hidden`` that ``loss(..., inputs=True)`` returns, of one model, or of several by name. N
-        and T may differ.
+        The array ``hidden`` that ``loss(..., input_gradients=True)`` returns, of one model, or of several by
+        name. N and T may differ.
     title : str, optional
 
     Raises

@@ -146,14 +146,14 @@ def test_options_of_the_loss_that_the_library_computes(rng):
 def test_gradients_of_inputs_need_the_step_functions(cell, rng):
     model = build(cell_type=cell)
     for given in batches(rng).values():
-        *_, expected = model.loss(*given, inputs=True)
+        *_, expected = model.loss(*given, input_gradients=True)
         with use(model, **steps(cell), **SHARED):
-            *_, found = model.loss(*given, inputs=True)
+            *_, found = model.loss(*given, input_gradients=True)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
     message = f"use: inputs is True, expected False with {cell}_forward: .*; give the step functions instead"
     with use(model, **sequences(cell)), pytest.raises(ValueError, match=message):
-        model.loss(*given, inputs=True)
+        model.loss(*given, input_gradients=True)
 
 
 @pytest.mark.slow

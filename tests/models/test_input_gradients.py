@@ -63,7 +63,7 @@ def assert_captioner(model, features, captions, rng, monkeypatch, *, seed=None, 
         generator = None if seed is None else np.random.default_rng(seed)
         return model.loss(features, captions, rng=generator, **options, **more)
 
-    loss, grads, inputs = run(inputs=True)
+    loss, grads, inputs = run(input_gradients=True)
     expected, expected_grads = run()
     assert loss == expected
     np.testing.assert_allclose(grads.flat, expected_grads.flat, rtol=1e-9, atol=1e-12)
@@ -131,7 +131,7 @@ def test_several_captions_of_an_image(options, rng, monkeypatch):
     several = np.stack([captions, captions[::-1]], axis=1)
     inputs = assert_captioner(build(**options, **ARNET), features, several, rng, monkeypatch)
     flat = build(**options, **ARNET).loss(
-        np.repeat(features, 2, axis=0), several.reshape(-1, captions.shape[1]), inputs=True
+        np.repeat(features, 2, axis=0), several.reshape(-1, captions.shape[1]), input_gradients=True
     )[2]
     np.testing.assert_allclose(inputs.words, flat.words, rtol=1e-9, atol=1e-13)
     summed = flat.features.reshape(-1, 2, *features.shape[1:]).sum(axis=1)
@@ -144,7 +144,7 @@ def test_options_of_the_loss(rng, monkeypatch):
     options = {"sampling": 0.5, "part_of": (9, 40), "sentence_weights": [1, -0.5, 2, 0, 1]}
     model = build(**ATTENTION, **ARNET)
     grads = model.params.zeros_like()
-    _, kept, _ = model.loss(features, captions, grads=grads, inputs=True)
+    _, kept, _ = model.loss(features, captions, grads=grads, input_gradients=True)
     assert kept is grads
     assert_captioner(model, features, captions, rng, monkeypatch, seed=4, **options)
 
@@ -152,7 +152,7 @@ def test_options_of_the_loss(rng, monkeypatch):
 def test_word_vectors_add_up_to_the_gradient_of_their_matrix(rng):
     model = build(**ATTENTION)
     features, captions = batch(rng, **ATTENTION)
-    _, grads, inputs = model.loss(features, captions, inputs=True)
+    _, grads, inputs = model.loss(features, captions, input_gradients=True)
     summed = np.zeros_like(grads["W_embed"])
     np.add.at(summed, captions[:, :-1].ravel(), inputs.words.reshape(-1, W))
     np.testing.assert_allclose(grads["W_embed"], summed, rtol=1e-10, atol=1e-13)
@@ -161,7 +161,7 @@ def test_word_vectors_add_up_to_the_gradient_of_their_matrix(rng):
 def test_nothing_but_padding(rng):
     model = build(**ATTENTION)
     features, captions = features_of(rng, 2, **ATTENTION), np.full((2, 4), NULL)
-    loss, _, inputs = model.loss(features, captions, inputs=True)
+    loss, _, inputs = model.loss(features, captions, input_gradients=True)
     assert loss == 0
     assert inputs.words.shape == (2, 0, W)
     assert inputs.hidden.shape == (2, 0, H)
@@ -185,7 +185,7 @@ def test_translations(options, rng, monkeypatch):
     def run(**more):
         return model.loss(source, target, rng=np.random.default_rng(1), **more)
 
-    loss, grads, inputs = run(inputs=True)
+    loss, grads, inputs = run(input_gradients=True)
     expected, expected_grads = run()
     assert loss == expected
     np.testing.assert_allclose(grads.flat, expected_grads.flat, rtol=1e-9, atol=1e-12)
@@ -215,7 +215,7 @@ def test_classes(options, lengths, rng, monkeypatch):
     def run(**more):
         return model.loss(x, labels, lengths, rng=np.random.default_rng(1), **more)
 
-    loss, grads, inputs = run(inputs=True)
+    loss, grads, inputs = run(input_gradients=True)
     expected, expected_grads = run()
     assert loss == expected
     np.testing.assert_allclose(grads.flat, expected_grads.flat, rtol=1e-9, atol=1e-12)
@@ -246,9 +246,9 @@ def flat(inputs):
 @pytest.mark.parametrize("name", NAMES[::5])
 def test_on_a_device(name, device):
     model, given = case_called(name)
-    expected = model.loss(*given, rng=np.random.default_rng(3), inputs=True)[2]
+    expected = model.loss(*given, rng=np.random.default_rng(3), input_gradients=True)[2]
     model.to("gpu")
-    found = model.loss(*given, rng=np.random.default_rng(3), inputs=True)[2]
+    found = model.loss(*given, rng=np.random.default_rng(3), input_gradients=True)[2]
     assert type(found.hidden) is device.ndarray
     for one, other in zip(flat(expected), flat(found), strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
@@ -274,11 +274,11 @@ def test_steps_run_at_once_where_they_are_not_asked_for(rng, monkeypatch):
     model.loss(*given)
     assert chunks
     chunks.clear()
-    model.loss(*given, inputs=True)
+    model.loss(*given, input_gradients=True)
     assert not chunks
 
 
 def test_single_precision_stays(rng):
     model = build(cell_type="lstm", attention="additive", dtype=np.float32)
-    for gradient in flat(model.loss(*batch(rng, attention="additive"), inputs=True)[2]):
+    for gradient in flat(model.loss(*batch(rng, attention="additive"), input_gradients=True)[2]):
         assert gradient.dtype == np.float32

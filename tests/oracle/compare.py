@@ -25,7 +25,7 @@ def assert_as_autograd(drawn: Configuration) -> None:
     model, batch, given, seed = drawn
     expected_loss, expected, expected_inputs = in_torch(drawn)
     generator = None if seed is None else np.random.default_rng(seed)
-    loss, grads, inputs = model.loss(*batch, rng=generator, inputs=True, **given)
+    loss, grads, inputs = model.loss(*batch, rng=generator, input_gradients=True, **given)
     scale = max(1.0, *(np.abs(each).max(initial=0) for each in expected.values()))
 
     text = described(drawn)

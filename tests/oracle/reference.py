@@ -1,8 +1,8 @@
 """The losses of the three models in PyTorch, written from the papers' equations, for autograd.
 
 Every function takes ``o``, a model's ``config()``, and ``p``, its parameters by name as tensors. A loss comes
-with the tensors that ``model.loss(..., inputs=True)`` returns gradients of. Sequences are not packed and no
-state is carried past an end: padding is computed like any step, and no loss reads it.
+with the tensors that ``model.loss(..., input_gradients=True)`` returns gradients of. Sequences are not packed
+and no state is carried past an end: padding is computed like any step, and no loss reads it.
 """
 
 from __future__ import annotations

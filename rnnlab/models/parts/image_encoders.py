@@ -1,6 +1,6 @@
 """Encoders of images: features to an initial state, an image vector or a memory for the decoder.
 
-The backward of an encoder has the option ``with_inputs``. Without it, the gradient of the inputs is not
+The backward of an encoder has the option ``input_gradient``. Without it, the gradient of the inputs is not
 computed, and None is returned.
 """
 
@@ -88,16 +88,18 @@ class InitialStateEncoder:
         state += [ops_for(h).zeros(h.shape, h.dtype)] * (self.num_states - len(state))
         return Source(tuple(state)), (dropped, caches)
 
-    def backward(self, dsource: Source, cache: Any, grads: Parameters, *, with_inputs: bool = True) -> Array:
-        """Add the parameters' gradients; return the gradient of the features, (N, D), if ``with_inputs``."""
+    def backward(
+        self, dsource: Source, cache: Any, grads: Parameters, *, input_gradient: bool = True
+    ) -> Array:
+        """Add the parameters' gradients; if ``input_gradient``, return that of the features, (N, D)."""
         dropped, caches = cache
         dfeatures: Any = None
         for suffix, dh, (projected, activated) in zip(self.projections, dsource.state, caches, strict=False):
             da = self.activate_backward(dh, activated)
             into = grads[f"W{suffix}"], grads[f"b{suffix}"]
-            dx, _, _ = affine_backward(da, projected, into=into, input_gradient=with_inputs)
+            dx, _, _ = affine_backward(da, projected, into=into, input_gradient=input_gradient)
             dfeatures = dx if dfeatures is None else operator.iadd(dfeatures, dx)
-        return dropout_backward(dfeatures, dropped) if with_inputs else None
+        return dropout_backward(dfeatures, dropped) if input_gradient else None
 
 
 class ImageVectorEncoder:
@@ -123,12 +125,14 @@ class ImageVectorEncoder:
         zeros = ops_for(image).zeros((image.shape[0], self.hidden_dim), image.dtype)
         return Source((zeros,) * self.num_states, image, zero_state=True), (dropped, projected)
 
-    def backward(self, dsource: Source, cache: Any, grads: Parameters, *, with_inputs: bool = True) -> Array:
-        """Add the parameters' gradients; return the gradient of the features, (N, D), if ``with_inputs``."""
+    def backward(
+        self, dsource: Source, cache: Any, grads: Parameters, *, input_gradient: bool = True
+    ) -> Array:
+        """Add the parameters' gradients; if ``input_gradient``, return that of the features, (N, D)."""
         dropped, projected = cache
         into = grads["W_proj"], grads["b_proj"]
-        dfeatures, _, _ = affine_backward(dsource.image, projected, into=into, input_gradient=with_inputs)
-        return dropout_backward(dfeatures, dropped) if with_inputs else None
+        dfeatures, _, _ = affine_backward(dsource.image, projected, into=into, input_gradient=input_gradient)
+        return dropout_backward(dfeatures, dropped) if input_gradient else None
 
 
 class RegionEncoder:
@@ -165,15 +169,15 @@ class RegionEncoder:
         return source._replace(memory=regions, memory_gradient=False), (dropped, from_mean, cache)
 
     def backward(
-        self, dsource: Source, cache: Any, grads: Parameters, *, with_inputs: bool = True
+        self, dsource: Source, cache: Any, grads: Parameters, *, input_gradient: bool = True
     ) -> Features | None:
-        """Add the parameters' gradients; if ``with_inputs``, return that of the features.
+        """Add the parameters' gradients; if ``input_gradient``, return that of the features.
 
         That needs the memory's gradient in ``dsource``.
         """
         dropped, from_mean, projected = cache
-        dvector = self.initial_state.backward(dsource, projected, grads, with_inputs=with_inputs)
-        if not with_inputs:
+        dvector = self.initial_state.backward(dsource, projected, grads, input_gradient=input_gradient)
+        if not input_gradient:
             return None
         dregions: Any = dsource.memory
         if not from_mean:

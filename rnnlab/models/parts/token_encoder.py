@@ -125,8 +125,10 @@ class TokenEncoder:
         state = tuple(copy_of(started[:, k * width : (k + 1) * width]) for k in range(self._decoder_states))
         return Source(state, memory=x, mask=batch.mask), (batch, embedded, ran, projected, activated, x.shape)
 
-    def backward(self, dsource: Source, cache: Any, grads: Parameters, *, with_inputs: bool = True) -> Array:
-        """Add the parameters' gradients; return that of the word vectors, (N, L, W), if ``with_inputs``."""
+    def backward(
+        self, dsource: Source, cache: Any, grads: Parameters, *, input_gradient: bool = True
+    ) -> Array:
+        """Add the parameters' gradients; if ``input_gradient``, return that of word vectors, (N, L, W)."""
         batch, embedded, ran, projected, activated, shape = cache
         ops, dtype = ops_for(activated.y), activated.y.dtype
         dstarted = ops.empty(activated.y.shape, dtype)
@@ -142,7 +144,7 @@ class TokenEncoder:
         dx[:, 0, H:] += dfinal[:, H:]
         dx = self.layers.backward(dx, ran, grads)
         dwords = self.embedding.backward(dx, embedded, grads)
-        return dwords if with_inputs else None
+        return dwords if input_gradient else None
 
     def _final_states(self, x: Array, batch: SourceBatch) -> Array:
         """The final states of all directions: (N, L, 2H) to (N, 2H), or (N, L, H) to (N, H)."""

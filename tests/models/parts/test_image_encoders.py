@@ -84,7 +84,7 @@ def test_regions_without_a_gradient_of_the_memory(global_dim, rng):
     features = regions if global_dim is None else (regions, vector)
 
     def backward(dstate, cache, grads):
-        assert part.backward(Source((dstate,)), cache, grads, with_inputs=False) is None
+        assert part.backward(Source((dstate,)), cache, grads, input_gradient=False) is None
         return ()
 
     def forward(params):
@@ -110,7 +110,7 @@ def test_the_gradient_of_the_inputs_is_an_option(project_cell, rng):
         dsource = Source(source.state, source.image, memory=source.memory)
         grads, expected = params.zeros_like(), params.zeros_like()
         assert part.backward(dsource, cache, expected) is not None
-        assert part.backward(dsource, cache, grads, with_inputs=False) is None
+        assert part.backward(dsource, cache, grads, input_gradient=False) is None
         assert grads.flat.any()
         np.testing.assert_array_equal(grads.flat, expected.flat)
 

@@ -46,7 +46,7 @@ def test_the_gradient_of_the_words_is_an_option(rng):
     dsource = Source(source.state, memory=source.memory)
     grads, expected = params.zeros_like(), params.zeros_like()
     assert part.backward(dsource, cache, expected).shape == (*TOKENS.shape, W)
-    assert part.backward(dsource, cache, grads, with_inputs=False) is None
+    assert part.backward(dsource, cache, grads, input_gradient=False) is None
     np.testing.assert_array_equal(grads.flat, expected.flat)
 
 
