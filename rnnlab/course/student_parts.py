@@ -106,16 +106,16 @@ class StudentLayer(RecurrentLayer):
         return self._functions[self._sequence](x, state[0], *_weights(params))
 
     def backward(
-        self, dh: Array, cache: Any, grads: Params, *, whole_dh: Array | None = None
+        self, dh: Array, cache: Any, grads: Params, *, total_dh: Array | None = None
     ) -> tuple[Array, State]:
         """See :class:`RecurrentLayer`; the gradient of a cell state, which starts at zero, is left out.
 
         Raises
         ------
         ValueError
-            If ``whole_dh`` is given, which a sequence function does not compute.
+            If ``total_dh`` is given, which a sequence function does not compute.
         """
-        if whole_dh is not None:
+        if total_dh is not None:
             raise InputError(
                 f"use: inputs is True, expected False with {self._sequence}: its backward does not return "
                 "the gradient of each hidden state; give the step functions instead"
@@ -164,7 +164,7 @@ class StudentSteps(StudentLayer):
         return h, (caches, x.shape)
 
     def backward(
-        self, dh: Array, cache: Any, grads: Params, *, whole_dh: Array | None = None
+        self, dh: Array, cache: Any, grads: Params, *, total_dh: Array | None = None
     ) -> tuple[Array, State]:
         """See :class:`RecurrentLayer`."""
         caches, shape = cache
@@ -173,8 +173,8 @@ class StudentSteps(StudentLayer):
         dstate = [np.zeros((len(dh), self.hidden_dim), dh.dtype) for _ in range(self.num_states)]
         for t in reversed(range(len(caches))):
             dstate[0] = dstate[0] + dh[:, t]
-            if whole_dh is not None:
-                whole_dh[:, t] = dstate[0]
+            if total_dh is not None:
+                total_dh[:, t] = dstate[0]
             dx[:, t], *dstate, dWx, dWh, db = step(*dstate, caches[t])
             _add((dWx, dWh, db), grads)
         return dx, tuple(each.copy() for each in dstate)

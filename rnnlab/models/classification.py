@@ -276,7 +276,7 @@ class SequenceClassifier(Model):
             dh += dterm
         del h  # so that the backward can reuse its memory
         dhidden = self._ops.empty(dh.shape, self.dtype) if input_gradients else None
-        dx = self.layers.backward(dh, ran, grads, whole_dh=dhidden)
+        dx = self.layers.backward(dh, ran, grads, total_dh=dhidden)
         return loss, ClassificationGradients(dx, dhidden) if input_gradients else None
 
     def padded(

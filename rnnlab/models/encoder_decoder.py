@@ -247,7 +247,7 @@ class EncoderDecoder(Inference, ABC):
         grads.complete(self._after_score)
         del decoded  # so that the backward can reuse its memory
         dhidden = self._ops.empty(ddecoded.hidden.shape, self.dtype) if input_gradients else None
-        dwords, dsource = self.decoder.backward(ddecoded, decoder_cache, grads, whole_dh=dhidden)
+        dwords, dsource = self.decoder.backward(ddecoded, decoder_cache, grads, total_dh=dhidden)
         grads.complete(self._after_decoder)
         if dscored is not None:
             dwords += dscored

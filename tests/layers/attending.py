@@ -72,7 +72,7 @@ class Batch(NamedTuple):
         )
         return h, contexts, *weights.values(), *final, cache
 
-    def backward(self, *douts: Array, whole_dh: Array | None = None) -> tuple[Array, ...]:
+    def backward(self, *douts: Array, total_dh: Array | None = None) -> tuple[Array, ...]:
         """The gradients of all arrays in their order, from those of all outputs and the cache."""
         dh, dcontexts, *rest, cache = douts
         parts = ["source"] * ("memory" in self.arrays) + ["target"] * self.target
@@ -82,7 +82,7 @@ class Batch(NamedTuple):
             cache,
             dweights=dict(zip(parts, rest, strict=False)),
             dfinal=tuple(rest[len(parts) :]),
-            whole_dh=whole_dh,
+            total_dh=total_dh,
         )
         return dx, *dstate, *(() if dmemory is None else (dmemory,)), *dparams.values()
 

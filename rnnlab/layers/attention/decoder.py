@@ -175,7 +175,7 @@ def attentive_backward(
     dfinal: State | None = None,
     into: Params | None = None,
     memory_gradient: bool = True,
-    whole_dh: Array | None = None,
+    total_dh: Array | None = None,
 ) -> tuple[Array, State, Array | None, dict[str, Array]]:
     """Backward of :func:`attentive_forward`.
 
@@ -194,7 +194,7 @@ def attentive_backward(
         not changed.
     memory_gradient : bool
         Whether to compute dmemory, which features from a file do not need.
-    whole_dh : (N, T, H), optional
+    total_dh : (N, T, H), optional
         Overwritten with the total gradient of the loss with respect to each h_t: ``dh``, what comes back
         from later steps through the cell and the attention, and ``dfinal``. Zero in padding.
 
@@ -220,7 +220,7 @@ def attentive_backward(
     )
     finals = (None,) * len(recurrence.states) if dfinal is None else tuple(dfinal)
     dx, dstate = run_backward(
-        function, dh, recurrence, grads, dfinal=finals, contexts=contexts, whole_dh=whole_dh
+        function, dh, recurrence, grads, dfinal=finals, contexts=contexts, total_dh=total_dh
     )
     contexts.finish()
     dmemory = None

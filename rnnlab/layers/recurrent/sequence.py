@@ -203,11 +203,11 @@ def run_backward(
     dfinal: tuple[Array | None, ...],
     names: tuple[str, ...] = (),
     contexts: ContextsBackward | None = None,
-    whole_dh: Array | None = None,
+    total_dh: Array | None = None,
 ) -> tuple[Array, State]:
     """The backward loop: add gradients into ``grads``; return those of x and of the initial states.
 
-    The total gradient of each h_t is written into ``whole_dh`` (N, T, H), zero in padding, if it is given.
+    The total gradient of each h_t is written into ``total_dh`` (N, T, H), zero in padding, if it is given.
     ``names`` are the caller's names for the gradients of the final state, if they are not one tuple.
     """
     x, states, gates, saved, params, _, cell, draws, packing = cache
@@ -228,8 +228,8 @@ def run_backward(
     rows_x, rows_dh, to_x = as_rows(x), as_rows(dh), ops.prepacked(params["Wx"].T)
     dx, t = packing.unpacked(x.shape[2], x), len(packing.offsets) - 1
     whole: Any = None  # (N T, H)
-    if whole_dh is not None:
-        check_gradient(function, whole_dh, dh.shape, x.dtype, "whole_dh")
+    if total_dh is not None:
+        check_gradient(function, total_dh, dh.shape, x.dtype, "total_dh")
         whole = packing.unpacked(H, x)
     chunked = run.chunked if contexts is None and whole is None else None
     for chunk in reversed(packing.chunks(G)):
@@ -262,8 +262,8 @@ def run_backward(
         if contexts is not None:
             contexts.add_gradients(chunk.rows, h, da)
     draws.finish(ops, workspace, grads)
-    if whole_dh is not None:
-        whole_dh[...] = whole.reshape(whole_dh.shape)
+    if total_dh is not None:
+        total_dh[...] = whole.reshape(total_dh.shape)
     return dx.reshape(x.shape), tuple(map(packing.unsort, dstate))
 
 
@@ -351,7 +351,7 @@ def recurrent_backward(
     *,
     dfinal: State | None = None,
     into: Mapping[str, Array] | None = None,
-    whole_dh: Array | None = None,
+    total_dh: Array | None = None,
 ) -> tuple[Array, State, dict[str, Array]]:
     """Backward of :func:`recurrent_forward`.
 
@@ -365,7 +365,7 @@ def recurrent_backward(
     into : mapping of str to array, optional
         Arrays that the gradients of the parameters are added to. By default they are new arrays. Others are
         not changed.
-    whole_dh : (N, T, H), optional
+    total_dh : (N, T, H), optional
         Overwritten with the total gradient of the loss with respect to each h_t: ``dh``, what comes back
         from later steps, and ``dfinal``. Zero in padding: the last real state gets the gradients of its
         copies there. The cell then runs step by step, so that results may differ by rounding.
@@ -385,7 +385,7 @@ def recurrent_backward(
     check_recurrent_cache(function, cache)
     grads = gradients_of(function, cache.params, cache.x, into)
     finals = (None,) * len(cache.states) if dfinal is None else tuple(dfinal)
-    dx, dstate = run_backward(function, dh, cache, grads, dfinal=finals, whole_dh=whole_dh)
+    dx, dstate = run_backward(function, dh, cache, grads, dfinal=finals, total_dh=total_dh)
     return dx, dstate, grads
 
 

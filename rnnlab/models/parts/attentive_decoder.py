@@ -84,7 +84,7 @@ class AttentiveDecoder:
         return Decoded(hidden, contexts, weights, source.first_hidden()), (cache, source.memory_gradient)
 
     def backward(
-        self, ddecoded: Decoded, cache: Any, grads: Params, *, whole_dh: Array | None = None
+        self, ddecoded: Decoded, cache: Any, grads: Params, *, total_dh: Array | None = None
     ) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
         attentive, memory_gradient = cache
@@ -95,7 +95,7 @@ class AttentiveDecoder:
             dweights=ddecoded.weights,
             into=grads,
             memory_gradient=memory_gradient,
-            whole_dh=whole_dh,
+            total_dh=total_dh,
         )
         ddecoded.add_first(dstate)
         return dwords, Source(dstate, memory=dmemory)

@@ -13,7 +13,7 @@ part, each decoder has ``start`` and ``advance`` for decoding, which run the sam
 
     decoder.forward(params, words, source, lengths, rng) -> decoded, cache
     decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
-        whole_dh=array        is overwritten with the total gradient of each hidden state, (N, T, H)
+        total_dh=array        is overwritten with the total gradient of each hidden state, (N, T, H)
     decoder.start(params, source)                   -> state
     decoder.advance(words, state, looked_up)        -> decoded, state          of one step
         looked_up=cache       of the embedding of the words: products of word vectors can then be looked up
@@ -63,10 +63,10 @@ class RecurrentDecoder:
         return Decoded(hidden, first=source.first_hidden()), cache
 
     def backward(
-        self, ddecoded: Decoded, cache: Any, grads: Params, *, whole_dh: Array | None = None
+        self, ddecoded: Decoded, cache: Any, grads: Params, *, total_dh: Array | None = None
     ) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
-        dx, dstate = self.layer.backward(ddecoded.hidden, cache, grads, whole_dh=whole_dh)
+        dx, dstate = self.layer.backward(ddecoded.hidden, cache, grads, total_dh=total_dh)
         ddecoded.add_first(dstate)
         if not self.image_dim:
             return dx, Source(dstate)
@@ -135,14 +135,14 @@ class StackedDecoder:
         return decoded._replace(hidden=hidden, first=None), (ran_lowest, above)
 
     def backward(
-        self, ddecoded: Decoded, cache: Any, grads: Any, *, whole_dh: Array | None = None
+        self, ddecoded: Decoded, cache: Any, grads: Any, *, total_dh: Array | None = None
     ) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
         ran_lowest, above = cache
         dhidden, image = ddecoded.hidden, None
         for (prefix, layer), (dropped, ran) in zip(reversed(self._above), reversed(above), strict=True):
-            dinputs, dsource = layer.backward(Decoded(dhidden), ran, grads.scope(prefix), whole_dh=whole_dh)
-            dhidden, whole_dh = dropout_backward(dinputs, dropped), None
+            dinputs, dsource = layer.backward(Decoded(dhidden), ran, grads.scope(prefix), total_dh=total_dh)
+            dhidden, total_dh = dropout_backward(dinputs, dropped), None
             image = dsource.image if image is None else image
         ddecoded = ddecoded._replace(hidden=dhidden, first=None)
         dwords, dsource = self.lowest.backward(ddecoded, ran_lowest, grads.scope("layer1_"))
@@ -202,7 +202,7 @@ class FirstInputDecoder:
         return Decoded(copy_of(decoded.hidden[:, 1:]), first=copy_of(decoded.hidden[:, 0])), cache
 
     def backward(
-        self, ddecoded: Decoded, cache: Any, grads: Params, *, whole_dh: Array | None = None
+        self, ddecoded: Decoded, cache: Any, grads: Params, *, total_dh: Array | None = None
     ) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
         N, T, H = ddecoded.hidden.shape
@@ -210,10 +210,10 @@ class FirstInputDecoder:
         dall = ops.empty((N, T + 1, H), dtype)
         dall[:, 0] = 0 if ddecoded.first is None else ddecoded.first
         dall[:, 1:] = ddecoded.hidden
-        whole: Any = None if whole_dh is None else ops.empty((N, T + 1, H), dtype)
-        dinputs, dsource = self.decoder.backward(Decoded(dall), cache, grads, whole_dh=whole)
-        if whole_dh is not None:
-            whole_dh[...] = whole[:, 1:]
+        whole: Any = None if total_dh is None else ops.empty((N, T + 1, H), dtype)
+        dinputs, dsource = self.decoder.backward(Decoded(dall), cache, grads, total_dh=whole)
+        if total_dh is not None:
+            total_dh[...] = whole[:, 1:]
         return copy_of(dinputs[:, 1:]), dsource._replace(image=copy_of(dinputs[:, 0]))
 
     def start(self, params: Params, source: Source) -> DecodingState:

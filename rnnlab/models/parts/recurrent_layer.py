@@ -79,13 +79,13 @@ class RecurrentLayer:
         return h, cache
 
     def backward(
-        self, dh: Array, cache: Any, grads: Params, *, whole_dh: Array | None = None
+        self, dh: Array, cache: Any, grads: Params, *, total_dh: Array | None = None
     ) -> tuple[Array, State]:
         """Add the parameters' gradients; return the gradients of the inputs and of the initial state.
 
-        The total gradient of each hidden state is written into ``whole_dh`` (N, T, H), if it is given.
+        The total gradient of each hidden state is written into ``total_dh`` (N, T, H), if it is given.
         """
-        dx, dstate, _ = recurrent_backward(dh, cache, into=grads, whole_dh=whole_dh)
+        dx, dstate, _ = recurrent_backward(dh, cache, into=grads, total_dh=total_dh)
         return dx, dstate
 
     def decoding_step(self, params: Params, like: Array) -> RecurrentStep:
@@ -184,10 +184,10 @@ class StackedLayers:
             caches.append((dropped, runs))
         return x, (caches, reverse)
 
-    def backward(self, dh: Array, cache: Any, grads: Any, *, whole_dh: Array | None = None) -> Array:
+    def backward(self, dh: Array, cache: Any, grads: Any, *, total_dh: Array | None = None) -> Array:
         """Add the parameters' gradients; return the gradient of the inputs, (N, T, D).
 
-        ``dh`` and ``whole_dh`` have the shape of the last layer's states and are their gradients, as in
+        ``dh`` and ``total_dh`` have the shape of the last layer's states and are their gradients, as in
         :class:`RecurrentLayer`.
         """
         caches, reverse = cache
@@ -195,13 +195,13 @@ class StackedLayers:
             dx: Any = None
             for k, (direction, scope, run) in enumerate(zip(self.directions, scopes, runs, strict=True)):
                 own = in_order(self.of_direction(dh, k), direction, reverse)
-                whole = None if whole_dh is None else ops_for(own).empty(own.shape, own.dtype)
-                added, _ = layer.backward(own, run, grads.scope(scope), whole_dh=whole)
+                whole = None if total_dh is None else ops_for(own).empty(own.shape, own.dtype)
+                added, _ = layer.backward(own, run, grads.scope(scope), total_dh=whole)
                 added = in_order(added, direction, reverse)
                 dx = added if dx is None else operator.iadd(dx, added)
-                if whole_dh is not None:
-                    whole_dh[:, :, self.columns(k)] = in_order(whole, direction, reverse)
-            dh, whole_dh = dx if dropped is None else dropout_backward(dx, dropped), None
+                if total_dh is not None:
+                    total_dh[:, :, self.columns(k)] = in_order(whole, direction, reverse)
+            dh, total_dh = dx if dropped is None else dropout_backward(dx, dropped), None
         return dh
 
     def columns(self, k: int) -> slice:

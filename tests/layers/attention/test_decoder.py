@@ -68,7 +68,7 @@ def test_the_whole_gradient_of_each_state(cell, parts, ragged, rng, monkeypatch)
     douts = [rng.standard_normal(out.shape) for out in outs]
     shift, whole = np.zeros(outs[0].shape), np.full(outs[0].shape, np.nan)
     expected = b.backward(*douts, cache)
-    assert_same(b.backward(*douts, cache, whole_dh=whole), expected)
+    assert_same(b.backward(*douts, cache, total_dh=whole), expected)
     shift_states(monkeypatch, b.arrays["Wh"], shift, b.lengths)
 
     def loss():

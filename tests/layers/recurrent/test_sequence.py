@@ -104,7 +104,7 @@ def test_the_whole_gradient_of_each_state(cell, regularisation, lengths, rng, mo
         return recurrent_forward(x, state, params, rng=np.random.default_rng(3), **options)
 
     _, _, cache = run()
-    dx, dstate, dparams = recurrent_backward(dh, cache, dfinal=dfinal, whole_dh=whole)
+    dx, dstate, dparams = recurrent_backward(dh, cache, dfinal=dfinal, total_dh=whole)
     expected_dx, expected_dstate, expected = recurrent_backward(dh, cache, dfinal=dfinal)
     for one, other in zip(
         (dx, *dstate, *dparams.values()), (expected_dx, *expected_dstate, *expected.values()), strict=True
@@ -167,9 +167,9 @@ def test_gradients_that_do_not_fit(rng):
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             recurrent_backward(dh, cache, dfinal=dfinal)
-    message = "recurrent_backward: whole_dh has shape (4, 7), expected (4, 7, 5)"
+    message = "recurrent_backward: total_dh has shape (4, 7), expected (4, 7, 5)"
     with pytest.raises(ValueError, match=re.escape(message)):
-        recurrent_backward(h, cache, whole_dh=h[:, :, 0])
+        recurrent_backward(h, cache, total_dh=h[:, :, 0])
     with pytest.raises(ValueError, match="recurrent_backward: into: params has no Wh, b"):
         recurrent_backward(h, cache, into={"Wx": np.zeros_like(params["Wx"])})
 

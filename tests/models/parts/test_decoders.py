@@ -136,7 +136,7 @@ def test_the_whole_gradient_of_the_states(decoder, rng, monkeypatch):
     source = Source(tuple(rng.standard_normal((N, H)) for _ in range(part.num_states)), image)
     decoded, cache = part.forward(params, words, source, LENGTHS)
     whole, shift = np.full((N, T, H), np.nan), np.zeros((N, T, H))
-    part.backward(Decoded(np.cos(decoded.hidden)), cache, params.zeros_like(), whole_dh=whole)
+    part.backward(Decoded(np.cos(decoded.hidden)), cache, params.zeros_like(), total_dh=whole)
     recurrent = params[[name for name in part.shapes() if name.endswith("Wh")][-1]]  # of the last layer
     shift_states(monkeypatch, recurrent, shift, LENGTHS, early=int(decoder.startswith("first_input")))
 

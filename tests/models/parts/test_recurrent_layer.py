@@ -65,13 +65,13 @@ def test_the_whole_gradient_of_a_stack_is_that_of_its_last_layer(rng):
     params = random_parameters(part, rng)
     h, cache = part.forward(params, x, LENGTHS)
     found, expected = np.empty_like(h), np.empty_like(h)
-    part.backward(h, cache, params.zeros_like(), whole_dh=found)
+    part.backward(h, cache, params.zeros_like(), total_dh=found)
     below, _ = RecurrentLayer(recurrence("gru"), D, H).forward(
         params.scope("layer1_"), x, (np.zeros((N, H)),), LENGTHS
     )
     layer, scope = RecurrentLayer(recurrence("gru"), H, H), params.scope("layer2_")
     _, last = layer.forward(scope, below, (np.zeros((N, H)),), LENGTHS)
-    layer.backward(h, last, params.zeros_like().scope("layer2_"), whole_dh=expected)
+    layer.backward(h, last, params.zeros_like().scope("layer2_"), total_dh=expected)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -80,7 +80,7 @@ def test_the_whole_gradient_of_both_directions_is_that_of_each(rng):
     params, reverse = random_parameters(part, rng), reversed_rows(LENGTHS, T)
     h, cache = part.forward(params, x, LENGTHS, reverse=reverse)
     found = np.empty_like(h)
-    part.backward(h, cache, params.zeros_like(), whole_dh=found)
+    part.backward(h, cache, params.zeros_like(), total_dh=found)
     for direction, columns in (("forward", slice(0, H)), ("backward", slice(H, None))):
         turned = reversed_in_time if direction == "backward" else lambda array, lengths: array.copy()
         layer, scope = RecurrentLayer(recurrence("gru"), D, H), params.scope(f"{direction}_")
@@ -88,7 +88,7 @@ def test_the_whole_gradient_of_both_directions_is_that_of_each(rng):
         np.testing.assert_array_equal(h[:, :, columns], turned(states, LENGTHS))
         expected = np.empty_like(states)
         grads = params.zeros_like().scope(f"{direction}_")
-        layer.backward(turned(h[:, :, columns], LENGTHS), own, grads, whole_dh=expected)
+        layer.backward(turned(h[:, :, columns], LENGTHS), own, grads, total_dh=expected)
         np.testing.assert_array_equal(found[:, :, columns], turned(expected, LENGTHS))
 
 
