@@ -19,7 +19,7 @@ from rnnlab.cli.search_options import add_search, flag_of, given_search, search_
 from rnnlab.decoding import read_lexicon
 from rnnlab.errors import InputError
 from rnnlab.options import TokenizerName
-from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, Recipe, TranslationRecipe
+from rnnlab.recipes.recipe import CaptioningRecipe, Recipe, TranslationRecipe
 from rnnlab.recipes.tables import TranslationEvaluationTable
 from rnnlab.reporting.scores import lengths_text, scores_table, write_scores
 from rnnlab.runs import Run
@@ -78,17 +78,17 @@ def _evaluate(options: argparse.Namespace) -> int:
     if options.lexicon is not None:
         check_attends(run, "--lexicon", "its source")
         arguments["lexicon"] = read_lexicon(given.pop("lexicon"))
-    if options.first is not None:
-        translates = isinstance(run.recipe, TranslationRecipe)
-        given["max_sentences" if translates else "max_images"] = options.first
-    if not isinstance(run.recipe, ClassificationRecipe):
-        arguments["decoding"] = dataclasses.replace(search_options(run.recipe.decoding, options), n_best=1)
+    recipe: Any = run.recipe
+    if task_of(recipe).writes_sentences:
+        arguments["decoding"] = dataclasses.replace(search_options(recipe.decoding, options), n_best=1)
     elif found := given_search(options):
         raise InputError(f"{flag_of(next(iter(found)))} is for a search for sentences, but {_model_of(run)}")
     lengths = given.pop("by_length", None)
     if lengths and lengths != sorted(set(lengths)):
         raise InputError(f"--by-length is {' '.join(map(str, lengths))}, expected increasing numbers")
-    evaluation = dataclasses.replace(run.recipe.evaluation, **given)
+    evaluation = dataclasses.replace(recipe.evaluation, **given)
+    if options.first is not None:
+        evaluation = evaluation.of_first(options.first)
     _check_translates(evaluation, options)
     split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)

@@ -306,8 +306,18 @@ def _defaults(table: DecodingTable) -> dict[str, Any]:
     return {each.name: each.default for each in fields(table)}
 
 
+class _EvaluationTable:
+    """A table [evaluation]. Its key ``limit`` is the number of images or sentences to score."""
+
+    limit: ClassVar[str] = "max_images"
+
+    def of_first(self, count: int) -> Self:
+        """The same table for the first ``count`` images or sentences."""
+        return replace(self, **{self.limit: count})  # type: ignore[type-var]
+
+
 @dataclass(frozen=True)
-class CaptioningEvaluationTable:
+class CaptioningEvaluationTable(_EvaluationTable):
     """Which captions are scored, and how.
 
     Attributes
@@ -332,7 +342,7 @@ class CaptioningEvaluationTable:
 
 
 @dataclass(frozen=True)
-class TranslationEvaluationTable:
+class TranslationEvaluationTable(_EvaluationTable):
     """Which translations are scored, and how. Perplexity is always computed.
 
     Attributes
@@ -347,6 +357,8 @@ class TranslationEvaluationTable:
         Number of sentences to translate and score; all if left out.
     """
 
+    limit: ClassVar[str] = "max_sentences"
+
     split: str = "test"
     metrics: list[TranslationMetric] = field(default_factory=lambda: ["BLEU"])
     each_epoch: list[Literal["BLEU"]] = field(default_factory=list)
@@ -354,7 +366,7 @@ class TranslationEvaluationTable:
 
 
 @dataclass(frozen=True)
-class ClassificationEvaluationTable:
+class ClassificationEvaluationTable(_EvaluationTable):
     """Which sequences are classified, and compared with their labels.
 
     Attributes

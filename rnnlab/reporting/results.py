@@ -8,7 +8,7 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.metrics import JavaError
-from rnnlab.recipes.recipe import CaptioningRecipe, DecodingTable, TranslationRecipe
+from rnnlab.recipes.recipe import CaptioningRecipe, DecodingTable
 from rnnlab.reporting.record import UNKNOWN, Record
 from rnnlab.runs import Run
 from rnnlab.tasks import task_of
@@ -83,8 +83,7 @@ def results_of(
         return Results(None, "", None, [note], lacks_split=True)
     evaluation, options = recipe.evaluation, {}
     if first is not None:
-        limit = "max_sentences" if isinstance(recipe, TranslationRecipe) else "max_images"
-        evaluation = replace(evaluation, **{limit: first})
+        evaluation = evaluation.of_first(first)
     wanted = [metric for metric in metrics or () if metric in task_of(recipe).metrics]
     if wanted:
         evaluation = replace(evaluation, metrics=wanted)
