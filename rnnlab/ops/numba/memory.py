@@ -5,18 +5,22 @@ pages one by one and fills them with zeros. A training step allocates arrays of 
 again, so :func:`empty` gives the memory of deleted arrays to new ones.
 
 Each array has a *lease* on its block of memory as its base object. NumPy's views refer to their array, and so
-to the lease. When the last of them is deleted, the lease is deleted, too, and returns the block. No reference
-counts are inspected, and this works in any thread and for arrays in reference cycles.
+to the lease. When the last of them is deleted, the lease is deleted, too, and a callback returns the block.
+No reference counts are inspected, and this works in any thread and for arrays in reference cycles.
+
+Ctrl-C may raise an exception between any two instructions of Python, and another thread or a finalizer may
+run there. Each change of the pool is therefore a single call of a C function, and needs no lock: whatever
+happens between two changes, a block is in one place or in none. A block in none is freed.
 """
 
 from __future__ import annotations
 
 import operator
-import os
-import threading
-from bisect import bisect_left
+import weakref
+from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from math import prod
 
 import numpy as np
@@ -28,6 +32,7 @@ __all__ = ["SMALLEST", "Pool", "empty", "empty_like", "release"]
 SMALLEST = 1 << 14  # bytes; for smaller arrays the C library is as fast
 _LINE = 64  # bytes of a cache line, at which arrays start
 _PATIENCE = 4  # how many times the number of all blocks is handed out before an idle block is freed
+_SIZE = operator.attrgetter("size")
 
 
 class _Block:
@@ -44,14 +49,12 @@ class _Block:
 
 
 class _Lease:
-    """The base object of an array in a block; returns the block when it is deleted."""
+    """The base object of an array in a block."""
 
-    __slots__ = ("__array_interface__", "_give_back", "lease_of")
+    __slots__ = ("__array_interface__", "__weakref__", "lease_of")
 
-    def __init__(
-        self, block: _Block, shape: Shape, dtype: np.dtype, give_back: Callable[[_Block], None]
-    ) -> None:
-        self.lease_of, self._give_back = block, give_back
+    def __init__(self, block: _Block, shape: Shape, dtype: np.dtype) -> None:
+        self.lease_of = block
         self.__array_interface__ = {
             "shape": shape,
             "typestr": dtype.str,
@@ -59,94 +62,81 @@ class _Lease:
             "version": 3,
         }
 
-    def __del__(self) -> None:
-        self._give_back(self.lease_of)
-
 
 class Pool:
-    """Blocks of memory, leased to arrays or idle.
-
-    A lease may end at any time and in any thread, even while this object works on its lists, because the
-    garbage collector may run then. A lease therefore only appends its block to a queue, which needs no lock.
-    """
+    """Blocks of memory, leased to arrays or idle."""
 
     def __init__(self) -> None:
-        self._returned: deque[_Block] = deque()
+        # Weak references to leases, and their blocks, by the identity of the reference. When a lease is
+        # deleted, its reference appends itself to the queue.
+        self._leases: dict[int, tuple[weakref.ref[_Lease], _Block]] = {}
+        self._ended: deque[weakref.ref[_Lease]] = deque()
         self._idle: list[_Block] = []  # smallest first
-        self._sizes: list[int] = []  # of the idle blocks
-        self._blocks = 0  # leased, returned and idle
         self._handed_out = 0
-        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         """The number of blocks, in use or not."""
-        return self._blocks
+        return len(self._leases) + len(self._idle)
 
     def empty(self, shape: Shape, dtype: np.dtype, nbytes: int) -> Array:
         """An array of undefined content; ``nbytes`` is its size."""
-        # Do not wait if another thread holds the lock, or if this thread was called from a finalizer.
-        if not self._lock.acquire(blocking=False):
-            return np.empty(shape, dtype)
-        try:
-            self._handed_out += 1
-            self._collect()
-            block = self._take(nbytes) or self._new(nbytes)
-            block.last_use = self._handed_out
-        finally:
-            self._lock.release()
-        return np.asarray(_Lease(block, shape, dtype, self._returned.append))
+        self._handed_out += 1
+        self._collect()
+        block = self._take(nbytes) or self._new(nbytes)
+        block.last_use = self._handed_out
+        lease = _Lease(block, shape, dtype)
+        end = weakref.ref(lease, self._ended.append)
+        self._leases[id(end)] = end, block
+        return np.asarray(lease)
 
     def release(self) -> int:
         """Free the memory of idle blocks; return its size in bytes."""
-        with self._lock:
-            self._collect()
-            freed = sum(self._sizes)
-            self._blocks -= len(self._idle)
-            self._idle, self._sizes = [], []
-        return freed
-
-    def after_fork(self) -> None:
-        """Replace the lock in a child process: a thread of the parent may have held it."""
-        if self._lock.locked():
-            self._blocks -= len(self._idle)
-            self._idle, self._sizes = [], []
-        self._lock = threading.Lock()
+        self._collect()
+        idle, self._idle = self._idle, []
+        return sum(block.size for block in idle)
 
     def _collect(self) -> None:
-        """Sort the returned blocks into the idle ones."""
-        while self._returned:
-            block = self._returned.popleft()
-            at = bisect_left(self._sizes, block.size)
-            self._idle.insert(at, block)
-            self._sizes.insert(at, block.size)
+        """Sort the blocks of ended leases into the idle ones."""
+        ended = self._ended
+        while ended:
+            try:
+                end = ended[0]  # it stays there until its lease is gone
+                leased = self._leases.pop(id(end), None)
+                if leased is not None:
+                    insort(self._idle, leased[1], key=_SIZE)
+                ended.remove(end)
+            except (IndexError, ValueError):  # another thread was faster
+                continue
 
     def _take(self, nbytes: int) -> _Block | None:
         """The smallest idle block that fits and is at most twice as large."""
-        at = bisect_left(self._sizes, nbytes)
-        if at == len(self._sizes) or self._sizes[at] > 2 * nbytes:
+        idle = self._idle
+        at = bisect_left(idle, nbytes, key=_SIZE)
+        if at >= len(idle) or idle[at].size > 2 * nbytes:
             return None
-        del self._sizes[at]
-        return self._idle.pop(at)
+        try:
+            block = idle.pop(at)
+        except IndexError:
+            return None
+        if block.size < nbytes:  # another thread has changed the list since the search
+            insort(self._idle, block, key=_SIZE)
+            return None
+        return block
 
     def _new(self, nbytes: int) -> _Block:
         """A new block with an eighth to spare. Idle blocks that were not needed lately are freed."""
-        long_ago = self._handed_out - _PATIENCE * self._blocks
-        wanted = [block for block in self._idle if block.last_use > long_ago]
-        self._blocks -= len(self._idle) - len(wanted)
-        self._idle, self._sizes = wanted, [block.size for block in wanted]
+        long_ago = self._handed_out - _PATIENCE * len(self)
+        for block in [each for each in self._idle if each.last_use <= long_ago]:
+            with suppress(ValueError):  # another thread has taken it
+                self._idle.remove(block)
         try:
-            block = _Block(nbytes + nbytes // 8)
+            return _Block(nbytes + nbytes // 8)
         except MemoryError:
-            self._blocks -= len(self._idle)
-            self._idle, self._sizes, wanted = [], [], []  # free them, then try again
-            block = _Block(nbytes)
-        self._blocks += 1
-        return block
+            self._idle.clear()  # free them, then try again
+            return _Block(nbytes)
 
 
 _POOL = Pool()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_POOL.after_fork)
 
 
 def empty(shape: int | Shape, dtype: DTypeLike = float) -> Array:

@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -180,17 +181,6 @@ def test_idle_memory_is_freed_where_there_is_too_little(pool, monkeypatch):
     assert empty(SHAPE).shape == SHAPE
 
 
-def test_a_lock_that_a_thread_holds_at_a_fork(pool):
-    gone = empty((1000, 100))
-    del gone
-    pool._lock.acquire()  # by a thread that the child has not
-    pool.after_fork()
-    assert len(pool) == 1  # the block that waits to be idle
-    array = empty((1000, 100))
-    del array
-    assert memory.release() > 0
-
-
 def test_release_by_its_public_name(pool, monkeypatch):
     empty((1000, 100))
     for ops, freed in ((numpy_ops, False), (numba_ops, True)):
@@ -238,12 +228,130 @@ def test_threads_do_not_share_memory():
     assert all(np.ptp(x) == 0 for x in passed)
 
 
-def test_a_finalizer_may_ask_for_an_array(pool):
-    """The collector may run one while the pool is at work: it gets an array of NumPy's and does not wait."""
-    with pool._lock:
-        x = empty(SHAPE, np.float32)
+class Interrupted(BaseException):
+    """As KeyboardInterrupt, which a signal may raise between any two instructions."""
+
+
+def interrupted_after(instructions, function):
+    """Call a function with an exception after so many instructions of the pool; whether it was raised."""
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        if frame.f_code.co_filename != memory.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            count += 1
+            if count > instructions:
+                raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def overlapping(arrays):
+    """Whether two of the arrays share memory."""
+    ends = sorted((place(x), place(x) + x.nbytes) for x in arrays)
+    return any(end > start for (_, end), (start, _) in pairwise(ends))
+
+
+def test_an_exception_between_any_two_instructions(pool):
+    """No block is then used twice, given to a larger array, or kept for ever."""
+    sizes = [(60, 100), (100, 100), (90, 100), (300, 100)]
+
+    def use():
+        arrays = [empty(shape, np.float32) for shape in sizes]
+        del arrays[::2]
+        arrays.append(empty(sizes[0], np.float32))
+
+    def check():
+        assert [block.size for block in pool._idle] == sorted(block.size for block in pool._idle)
+        arrays = [empty(shape, np.float32) for shape in sizes * 3]
+        assert not overlapping(arrays)
+        for array in arrays:
+            block = array.base.lease_of
+            assert block.address <= place(array)
+            assert place(array) + array.nbytes <= place(block.memory) + block.memory.nbytes
+
+    use()
+    instructions = 0
+    while interrupted_after(instructions, use):
+        check()
+        instructions += 7 if instructions > 300 else 1
+    assert instructions > 200
+    memory.release()
     assert len(pool) == 0
-    assert x.shape == SHAPE
+
+
+def test_an_exception_while_memory_is_freed(pool):
+    def use():
+        large = [empty((1000, 100), np.float32) for _ in range(3)]
+        del large
+        pool._handed_out += 100
+        kept = empty((10_000, 100), np.float32)  # the large ones are freed
+        assert kept.shape == (10_000, 100)
+        memory.release()
+
+    instructions = 0
+    while interrupted_after(instructions, use):
+        assert not overlapping([empty((1000, 100), np.float32) for _ in range(6)])
+        instructions += 3
+    memory.release()
+    assert len(pool) == 0
+
+
+def test_the_end_of_an_array_swallows_no_exception(pool):
+    """Python would print an exception of a finalizer, and go on."""
+    assert not hasattr(memory._Lease, "__del__")
+    x = empty(SHAPE, np.float32)
+    ended = []
+
+    def delete():
+        nonlocal x
+        x = None
+        ended.append(len(pool._ended))
+
+    assert not interrupted_after(0, delete)  # no instruction of the pool runs
+    assert ended == [1]
+
+
+def test_a_finalizer_may_ask_for_an_array(pool):
+    """The collector may run one while the pool is at work."""
+
+    class Asks:
+        def __del__(self):
+            asked.append(empty(SHAPE, np.float32))
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename != memory.__file__:
+            return None
+        if event == "line" and not collecting:
+            collecting.append(True)
+            own = Asks()
+            del own
+            collecting.clear()
+        return trace
+
+    asked, collecting = [], []
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        arrays = [empty(SHAPE, np.float32) for _ in range(5)]
+        del arrays[1:4]
+        arrays += [empty(SHAPE, np.float32) for _ in range(5)]
+    finally:
+        sys.settrace(before)
+    assert len(asked) > 20
+    assert not overlapping(arrays + asked)
 
 
 SHUTDOWN = """
