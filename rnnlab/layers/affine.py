@@ -86,7 +86,7 @@ def affine_backward(
     ops = ops_of("affine_backward", dout=dout, x=x)
     rows = x.reshape(x.shape[0], w.shape[0])
     check_shapes("affine_backward", x=(rows, "N D"), w=(w, "D M"), dout=(dout, "N M"))
-    dw, db = gradient_arrays("affine_backward", {"dw": w, "db": b}, w, into)
+    dw, db = gradient_arrays("affine_backward", {"dw": w, "db": b}, w, into, {"x": x, "dout": dout})
     ops.add_affine_gradients(rows, dout, dw, db)
     return ops.matmul(dout, w.T).reshape(x.shape) if input_gradient else None, dw, db
 
@@ -140,6 +140,7 @@ def temporal_affine_backward(
     """
     check_cache("temporal_affine_backward", cache, AffineCache)
     x, w, b = cache
+    ops_of("temporal_affine_backward", dout=dout, x=x)
     check_shapes("temporal_affine_backward", x=(x, "N T D"), w=(w, "D M"), dout=(dout, "N T M"))
     N, T, D = x.shape
     rows = AffineCache(x.reshape(N * T, D), w, b)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rnnlab.layers.checks import check_cache, check_mask, check_shapes, check_size, ops_of
+from rnnlab.layers.checks import as_scalar, check_cache, check_mask, check_shapes, check_size, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.lstm import lstm_backward, lstm_forward
 from rnnlab.layers.recurrent.packing import as_rows
@@ -141,10 +141,10 @@ def arnet_backward(
     check_cache("arnet_backward", cache, ARNetCache)
     errors, params, h0_given, lstm = cache
     ops, packing, N, first = ops_for(errors), lstm.packing, len(lstm.x), _first(lstm)
-    dparams = gradients_of("arnet_backward", params, errors, into)
+    dparams = gradients_of("arnet_backward", params, errors, into, h=lstm.x)
     (*_, W, _), (dWx, dWh, db, dW, db_out) = params.values(), dparams.values()
     without = 0 if h0_given else first
-    de = errors * (2 / max(N, 1) * float(dloss))
+    de = errors * (2 / max(N, 1) * as_scalar("arnet_backward", "dloss", dloss))
     ops.add_affine_gradients(lstm.h[N + without :], de, dW, db_out)
     dread = packing.unpacked(W.shape[0], errors)  # gradient of h', (N T, R)
     dread[packing.source[:without]] = 0

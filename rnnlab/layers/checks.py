@@ -9,12 +9,14 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.ops import Primitives, is_subclassed, ops_for
+from rnnlab.options import described
 from rnnlab.types import Array
 
 
@@ -187,7 +189,11 @@ def check_gradient(
 
 
 def gradient_arrays(
-    function: str, params: Mapping[str, Array], like: Array, into: Sequence[Array] | None
+    function: str,
+    params: Mapping[str, Array],
+    like: Array,
+    into: Sequence[Array] | None,
+    reads: Mapping[str, Array | None] = MappingProxyType({}),
 ) -> Sequence[Array]:
     """Return the arrays that a backward adds its parameter gradients to.
 
@@ -201,6 +207,8 @@ def gradient_arrays(
         An array of the library and the dtype that the gradients must have.
     into : tuple or list of arrays, or None
         The arrays that the caller gave; None for new arrays of zeros.
+    reads : mapping of str to array, optional
+        Other arrays that the backward reads, by their names.
 
     Returns
     -------
@@ -211,7 +219,7 @@ def gradient_arrays(
     ------
     ValueError
         If ``into`` is not a tuple of one array for each parameter, or an array has another shape or dtype or
-        shares memory with a parameter.
+        shares memory with a parameter or with an array that is read.
     TypeError
         If an entry of ``into`` is not an array.
     """
@@ -232,10 +240,13 @@ def gradient_arrays(
             )
         if in_memory_of(array, param):
             raise InputError(f"{function}: into has {name} in the memory of the parameter, expected its own")
+        for other, read in reads.items():
+            if in_memory_of(array, read):
+                raise InputError(f"{function}: into has {name} in the memory of {other}, expected its own")
     return into
 
 
-def in_memory_of(array: Array, other: Array) -> bool:
+def in_memory_of(array: Array, other: Any) -> bool:
     """Whether an array is another one or, on the CPU, may share memory with it."""
     on_cpu = isinstance(array, np.ndarray) and isinstance(other, np.ndarray)
     return array is other or (on_cpu and np.may_share_memory(array, other))
@@ -443,6 +454,20 @@ def check_size(function: str, name: str, value: int) -> None:
         raise InputError(f"{function}: {name} is {value!r}, expected an integer of at least 1")
 
 
+def as_scalar(function: str, name: str, value: Any) -> float:
+    """A number, or an array () of one, as a float.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    """
+    is_number = isinstance(value, Real) or (getattr(value, "shape", None) == () and value.dtype.kind in "fiu")
+    if not is_number:
+        raise InputTypeError(f"{function}: {name} is {described(value)}, expected a number")
+    return float(value)
+
+
 def check_weight(function: str, name: str, value: float) -> None:
     """Check that ``value`` is a finite number of at least 0, such as the weight of a loss term.
 
@@ -478,7 +503,11 @@ def _check_dtypes(function: str, dtypes: dict[str, np.dtype]) -> None:
             raise InputTypeError(f"{function}: {name} has dtype {dtype}, expected {first[1]} as {first[0]}")
 
 
-def _check_dtype(function: str, name: str, dtype: np.dtype) -> None:
+def _check_dtype(function: str, name: str, dtype: Any) -> None:
+    if not isinstance(dtype, np.dtype):
+        raise InputTypeError(
+            f"{function}: {name} is an array with dtype {dtype}, expected a NumPy or CuPy array"
+        )
     if dtype.kind != "f" or dtype.itemsize not in (4, 8) or not dtype.isnative:
         raise InputTypeError(
             f"{function}: {name} has dtype {dtype}, expected float32 or float64 in native byte order"

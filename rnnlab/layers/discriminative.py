@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
-from rnnlab.layers.checks import check_cache, check_shapes, check_size, ops_of
+from rnnlab.layers.checks import as_scalar, check_cache, check_shapes, check_size, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
@@ -158,8 +158,9 @@ def discriminative_backward(
     check_cache("discriminative_backward", cache, DiscriminativeCache)
     thoughts, params, slots, dscores = cache
     ops, (N, L, _), k = ops_for(thoughts), thoughts.shape, dscores.shape[1]
-    dparams = gradients_of("discriminative_backward", params, thoughts, into)
-    dthoughts, dscores = ops.empty(thoughts.shape, thoughts.dtype), dscores * float(dloss)
+    dparams = gradients_of("discriminative_backward", params, thoughts, into, thoughts=thoughts)
+    dthoughts = ops.empty(thoughts.shape, thoughts.dtype)
+    dscores = dscores * as_scalar("discriminative_backward", "dloss", dloss)
     for samples, dproducts in _blocks(N, L, k, thoughts):
         ops.max_pool_gradient(dscores[samples], slots[samples], dproducts.reshape(-1, L, k))
         ops.matmul_into(dproducts, params["W"].T, as_rows(dthoughts[samples]))

@@ -81,6 +81,7 @@ def word_embedding_backward(dout: Array, cache: WordEmbeddingCache, *, into: Arr
     x, W = cache
     check_gradient("word_embedding_backward", dout, (*x.shape, W.shape[1]), W.dtype)
     ops = ops_for(dout, W)
-    (dW,) = gradient_arrays("word_embedding_backward", {"dW": W}, W, None if into is None else [into])
+    given = None if into is None else [into]
+    (dW,) = gradient_arrays("word_embedding_backward", {"dW": W}, W, given, {"dout": dout})
     ops.embedding_gradient(dout.reshape(x.size, W.shape[1]), x.reshape(-1), dW)
     return dW

@@ -25,14 +25,20 @@ def select_params(function: str, params: Mapping[str, Array], names: Mapping[str
 
 
 def gradients_of(
-    function: str, params: Mapping[str, Array], like: Array, into: Mapping[str, Array] | None
+    function: str,
+    params: Mapping[str, Array],
+    like: Array,
+    into: Mapping[str, Array] | None,
+    **reads: Array | None,
 ) -> dict[str, Array]:
     """Arrays to add the gradients of these parameters into: those of ``into`` after a check, or zeros.
+
+    ``reads`` are other arrays that the backward reads, by their names.
 
     Raises
     ------
     ValueError
-        If ``into`` lacks one, or it has another shape or dtype or the memory of the parameter.
+        If ``into`` lacks one, or it has another shape or dtype, or the memory of another array.
     """
     given = None if into is None else list(select_params(f"{function}: into", into, params).values())
-    return dict(zip(params, gradient_arrays(function, params, like, given), strict=True))
+    return dict(zip(params, gradient_arrays(function, params, like, given, reads), strict=True))

@@ -232,7 +232,7 @@ def review_backward(
     check_cache("review_backward", cache, ReviewCache)
     connections, params, memory, rows, blocks = cache
     ops, (N, L, H) = ops_for(memory), (len(memory), connections.steps, blocks[0].history.shape[2])
-    grads = gradients_of("review_backward", params, memory, into)
+    grads = gradients_of("review_backward", params, memory, into, memory=memory)
     if len(dthoughts) != connections.blocks:
         raise InputError(
             f"review_backward: dthoughts has {len(dthoughts)} arrays, expected {connections.blocks}, "

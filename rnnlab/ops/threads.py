@@ -19,6 +19,7 @@ from typing import Any
 from rnnlab.errors import InputError, NotInstalledError
 
 __all__ = ["import_numba", "kernel_threads", "limit_libraries", "num_threads"]
+_MOST_THREADS = 1024  # with far more, OpenMP ends the process
 _OLDEST_NUMBA = 0, 62  # the first with LLVM's untyped pointers, which the kernels use
 
 
@@ -28,15 +29,17 @@ def num_threads() -> int:
     Raises
     ------
     ValueError
-        If ``RNNLAB_NUM_THREADS`` is not a positive integer.
+        If ``RNNLAB_NUM_THREADS`` is not an integer from 1 to 1,024.
     """
     if asked := _asked():
-        if not asked.isdecimal() or int(asked) < 1:
-            raise InputError(f"RNNLAB_NUM_THREADS is {asked!r}, expected a positive integer")
+        if not asked.isdecimal() or not 1 <= int(asked) <= _MOST_THREADS:
+            raise InputError(
+                f"RNNLAB_NUM_THREADS is {asked!r}, expected an integer from 1 to {_MOST_THREADS:,}"
+            )
         return int(asked)
     openmp = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if openmp.isdecimal() and int(openmp) > 0:
-        return int(openmp)
+        return min(int(openmp), _MOST_THREADS)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

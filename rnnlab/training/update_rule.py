@@ -129,9 +129,13 @@ class UpdateRule(Configured, ABC):
         if not self._arrays:
             self._arrays = {name: ops.zeros(w.shape, w.dtype) for name in self.slots}
         self.steps += 1
-        for part, factor in parts:
-            arrays = (array[part] for array in (w, dw, *self._arrays.values()))
-            self.update(*arrays, learning_rate=self.learning_rate * multiplier * factor, scale=scale)
+        try:
+            for part, factor in parts:
+                arrays = (array[part] for array in (w, dw, *self._arrays.values()))
+                self.update(*arrays, learning_rate=self.learning_rate * multiplier * factor, scale=scale)
+        except BaseException:
+            self.steps -= 1  # the next step is not a later one
+            raise
 
     def state(self) -> dict[str, Any]:
         """``steps`` and, after the first step, the arrays named in ``slots``; not copies."""

@@ -8,6 +8,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from rnnlab import layers
+from rnnlab.layers import (
+    arnet_backward,
+    arnet_forward,
+    lstm_backward,
+    lstm_forward,
+    recurrent_backward,
+    temporal_affine_backward,
+    temporal_affine_forward,
+)
 from rnnlab.layers.checks import (
     as_mask,
     as_tokens,
@@ -353,6 +362,48 @@ def test_gradients_and_the_arrays_they_are_added_to():
 
 
 # ---------------------------------------------------------------- numbers
+
+
+def test_gradients_are_not_added_to_arrays_that_the_backward_reads(rng):
+    """Where they overlap, later steps would read the gradient of earlier ones."""
+    N, T, D, H = 4, 3, 5, 6
+    x, h0 = rng.standard_normal((N, T, D)), rng.standard_normal((N, H))
+    shapes = (D, 4 * H), (H, 4 * H), (4 * H,)
+    weights = [rng.standard_normal(shape) for shape in shapes]
+    h, cache = lstm_forward(x, h0, *weights)
+    dh = rng.standard_normal(h.shape)
+    for name, read in (("x", x), ("dh", dh)):
+        dWx, dWh, _ = map(np.zeros, shapes)
+        with pytest.raises(ValueError, match=f"lstm_backward: into has db in the memory of {name}, expected"):
+            lstm_backward(dh, cache, into=(dWx, dWh, read.reshape(-1)[: 4 * H]))
+        into = {"Wx": dWx, "Wh": dWh, "b": read.reshape(-1)[: 4 * H]}
+        with pytest.raises(ValueError, match=f"recurrent_backward: into has b in the memory of {name}"):
+            recurrent_backward(dh, cache, into=into)
+
+
+@pytest.mark.parametrize("dloss", [None, "1", np.ones(1), np.ones(3)])
+def test_the_gradient_of_a_loss_is_a_number(rng, dloss):
+    h = rng.standard_normal((2, 3, 4))
+    shapes = {"Wx": (4, 8), "Wh": (2, 8), "b": (8,), "W": (2, 4), "b_out": (4,)}
+    params = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+    _, cache = arnet_forward(h, None, params)
+    with pytest.raises(TypeError, match=r"arnet_backward: dloss is .*, expected a number"):
+        arnet_backward(dloss, cache)
+    expected, given = arnet_backward(0.5, cache)[0], arnet_backward(np.array(0.5, np.float32), cache)[0]
+    np.testing.assert_array_equal(expected, given)
+
+
+def test_tensors_of_other_libraries(rng):
+    torch = pytest.importorskip("torch")
+    x, w, b = rng.standard_normal((2, 3, 4)), rng.standard_normal((4, 5)), rng.standard_normal(5)
+    _, cache = temporal_affine_forward(x, w, b)
+    with pytest.raises(
+        TypeError, match="temporal_affine_backward: dout is a Tensor, expected a NumPy or CuPy"
+    ):
+        temporal_affine_backward(torch.zeros(2, 3, 5), cache)
+    h0 = torch.zeros(2, 4, dtype=torch.float64)
+    with pytest.raises(TypeError, match="h0 is an array with dtype torch.float64, expected a NumPy or CuPy"):
+        check_shapes("f", x=(x, "N T D"), h0=(h0, "N H"))
 
 
 def test_probability():

@@ -20,7 +20,9 @@ def test_all_processors_that_the_process_may_use(monkeypatch):
     assert num_threads() == 3
 
 
-@pytest.mark.parametrize(("value", "expected"), [("3", 3), ("4,2", 4), (" 5 ", 5)])
+@pytest.mark.parametrize(
+    ("value", "expected"), [("3", 3), ("4,2", 4), (" 5 ", 5), ("99999999999999999999", 1024)]
+)
 def test_openmp_s_own_variable(value, expected, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", value)
     assert num_threads() == expected
@@ -32,10 +34,12 @@ def test_our_variable_comes_first(monkeypatch):
     assert num_threads() == 2
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5"])
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", "1025", "99999999999999999999"])
 def test_what_is_no_number_of_threads(value, monkeypatch):
     monkeypatch.setenv("RNNLAB_NUM_THREADS", value)
-    with pytest.raises(ValueError, match=f"RNNLAB_NUM_THREADS is '{value}', expected a positive integer"):
+    with pytest.raises(
+        ValueError, match=f"RNNLAB_NUM_THREADS is '{value}', expected an integer from 1 to 1,024"
+    ):
         num_threads()
 
 

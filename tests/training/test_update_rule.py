@@ -74,6 +74,20 @@ def test_the_updates_follow_the_formula(rng):
     assert rule.steps == 3
 
 
+@pytest.mark.parametrize("name", UPDATE_RULES)
+def test_a_step_that_is_refused_does_not_count(name):
+    rule, expected = make_update_rule(name), make_update_rule(name)
+    fixed, w, other = np.ones(5), np.ones(5), np.ones(5)
+    fixed.flags.writeable = False
+    for wrong, dw in ((fixed, np.ones(5)), (w, w)):
+        with pytest.raises(ValueError, match=r"."):
+            rule.step(wrong, dw)
+        assert rule.steps == 0
+    rule.step(w, np.ones(5))
+    expected.step(other, np.ones(5))
+    np.testing.assert_array_equal(w, other)
+
+
 def test_training_lowers_the_loss():
     solver = trained(num_epochs=6, optim_config={"learning_rate": 2e-2})
     assert solver.history[-1]["train_loss"] < 0.9 * solver.history[0]["train_loss"]

@@ -214,7 +214,7 @@ def attentive_backward(
     check_cache(function, cache, AttentiveCache)
     recurrence, attentions, memory_shape, real = cache
     x, params, packing = recurrence.x, recurrence.params, recurrence.packing
-    grads = gradients_of(function, params, x, into)
+    grads = gradients_of(function, params, x, into, x=x, dh=dh, dcontexts=dcontexts)
     contexts = SequenceContextsBackward(
         function, attentions, params, grads, packing, dcontexts, dweights or {}, x.dtype
     )

@@ -160,7 +160,8 @@ def attention_keys_backward(
         numbers = params["Wm"].shape[1] if score == "additive" else params["W"].shape[0]
     check_gradient("attention_keys_backward", dkeys, (*memory.shape[:2], numbers), memory.dtype, "dkeys")
     names = {"additive": ("Wm", "b"), "dot": (), "bilinear": ("W",)}[score]
-    dparams = gradients_of("attention_keys_backward", {name: params[name] for name in names}, memory, into)
+    own = {name: params[name] for name in names}
+    dparams = gradients_of("attention_keys_backward", own, memory, into, memory=memory, dkeys=dkeys)
     rows, drows = memory.reshape(-1, memory.shape[2]), dkeys.reshape(-1, dkeys.shape[2])
     dmemory = ops_for(dkeys, memory).zeros(rows.shape, rows.dtype)
     keys = Keys(score, params, reused=False, like=memory)

@@ -137,7 +137,7 @@ def target_attention_backward(
     ops, (N, T) = ops_for(dcontexts, states), packing.shape
     H, M = states.shape[1], packing.offsets[-1]
     check_gradient(function, dcontexts, (N, T, H), states.dtype, "dcontexts")
-    dparams = gradients_of(function, attention.params, states, into)
+    dparams = gradients_of(function, attention.params, states, into, h=states, dcontexts=dcontexts)
     dstates, dmemory = ops.zeros(states.shape, states.dtype), ops.zeros((M, H), states.dtype)
     dcontext = packing.gather(dcontexts)
     if dweights is None:

@@ -383,7 +383,7 @@ def recurrent_backward(
     """
     function = "recurrent_backward"
     check_recurrent_cache(function, cache)
-    grads = gradients_of(function, cache.params, cache.x, into)
+    grads = gradients_of(function, cache.params, cache.x, into, x=cache.x, dh=dh)
     finals = (None,) * len(cache.states) if dfinal is None else tuple(dfinal)
     dx, dstate = run_backward(function, dh, cache, grads, dfinal=finals, total_dh=total_dh)
     return dx, dstate, grads
@@ -416,7 +416,8 @@ def course_backward(
     check_recurrent_cache(function, cache, cell)
     names = "Wx", "Wh", "b"
     own = {f"d{name}": cache.params[name] for name in names}
-    grads = dict(zip(names, gradient_arrays(function, own, cache.x, into), strict=True))
+    given = gradient_arrays(function, own, cache.x, into, {"x": cache.x, "dh": dh})
+    grads = dict(zip(names, given, strict=True))
     dx, dstate = run_backward(function, dh, cache, grads, dfinal=tuple(finals.values()), names=tuple(finals))
     return dx, dstate[0], *grads.values(), *dstate[1 : cache.given_states]
 
