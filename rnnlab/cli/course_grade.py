@@ -95,6 +95,7 @@ def _grade(options: argparse.Namespace) -> int:
         for mark in grade_submissions(files, limits=limits, secret=secret, jobs=jobs):
             marks.append(mark)
             progress.write(str(mark))
+            sys.stdout.flush()  # also into a pipe
             progress.update()
     if options.csv:
         write_csv(options.csv, marks)

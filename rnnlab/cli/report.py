@@ -6,7 +6,7 @@ import argparse
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rnnlab.cli.arguments import (
     add_first,
@@ -19,6 +19,7 @@ from rnnlab.cli.arguments import (
 from rnnlab.cli.device_option import add_device, add_matmul, device_words
 from rnnlab.errors import InputError, MissingDataError
 from rnnlab.ops import ops_on
+from rnnlab.options import TokenizerName
 from rnnlab.reporting.comparison import comparison_text
 from rnnlab.reporting.page.build import JINJA, write_report
 from rnnlab.reporting.record import Record, read_records
@@ -79,6 +80,11 @@ def add_scores(parser: argparse.ArgumentParser) -> None:
         "--split", help="the split to score (default: val, or the recipe's if the data have no val)"
     )
     add_metrics(parser, "the scores (default: those of each recipe)")
+    parser.add_argument(
+        "--tokenizer",
+        choices=get_args(TokenizerName),
+        help="the tokenizer of the scores of captions (default: that of each recipe)",
+    )
     add_first(parser, "score only the first N")
     parser.add_argument(
         "--no-scores", dest="scores", action="store_false", help="read only the files that training has saved"
@@ -125,6 +131,7 @@ def check_scores(options: argparse.Namespace, *others: str) -> None:
     ``others`` are further options of the command that concern scores and that the user gave.
     """
     own = {"--split": options.split, "--metrics": options.metrics, "--max-images": options.first}
+    own["--tokenizer"] = options.tokenizer
     given = [name for name, value in own.items() if value is not None] + list(others)
     if given and not options.scores:
         raise InputError(f"{given[0]} is for scores, and --no-scores is given: leave one of them out")
@@ -143,7 +150,12 @@ def scored(records: list[Record], options: argparse.Namespace) -> list[Results]:
     for record in records if options.scores else ():
         print(f"rnnlab {options.command}: scoring {record.directory}", file=sys.stderr)
         results = results_of(
-            record, options.split, metrics=options.metrics, first=options.first, device=options.device
+            record,
+            options.split,
+            metrics=options.metrics,
+            first=options.first,
+            tokenizer=options.tokenizer,
+            device=options.device,
         )
         if results.evaluation is None:
             print(f"rnnlab {options.command}: {record.name}: {'; '.join(results.notes)}", file=sys.stderr)

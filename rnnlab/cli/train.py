@@ -189,7 +189,7 @@ def _show_captions(run: Run, options: argparse.Namespace) -> None:
     if options.communicator.rank == 0:
         captions_picture(picture, images.names[:shown], captions, run.data, download=options.download)
     found = options.download or any(image_on_disk(name, run.data.image_dir) for name in images.names[:shown])
-    remark = "" if found else " (placeholders: no image file was found)"
+    remark = "" if found else " (placeholders: the folder data.images has no files of these images)"
     print(f"\nCaptions: {picture}{remark}\nLosses: {run.directory / 'loss.png'}")
     if not CAPTION_SCORERS.installed:
         _say_how_to_score(run, CAPTION_SCORERS, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from rnnlab.recipes.recipe import TranslationRecipe
 from rnnlab.reporting.translations import alignment_picture, translations_text, write_translations
 from rnnlab.tasks import translation
 from rnnlab.training.distributed import by_rank_0
+
+_FILE_NAME = re.compile(r"[^\s<>]+\.[A-Za-z]{2,4}")  # of one word, which is hardly a sentence
 
 
 def add(commands: Any) -> None:
@@ -129,6 +132,12 @@ def _pictures(path: Path, count: int) -> list[Path]:
 def _lines(options: argparse.Namespace) -> Sequence[str]:
     if options.sentences:
         lines = list(map(_checked, options.sentences))
+        for line in lines:
+            if _FILE_NAME.fullmatch(line):
+                print(
+                    f"rnnlab translate: {line!r} is read as a sentence; --file reads sentences from a file",
+                    file=sys.stderr,
+                )
     elif options.file is not None:
         lines = read_lines(options.file)
     else:

@@ -43,13 +43,22 @@ class Diagnosis(NamedTuple):
 
     def __str__(self) -> str:
         lines = []
-        for first, *others in self.mistakes:
+        for first, *others in map(_without_repeats, self.mistakes):
             lines.append(f"{first}.")
             if others:
                 shown = "; or ".join(others[:3])
                 more = f"; and {len(others) - 3} more" if len(others) > 3 else ""
                 lines.append(f"    The same numbers come from: {shown}{more}.")
         return "\n".join([*lines, *(f"{note}." for note in self.notes)])
+
+
+def _without_repeats(names: Sequence[str]) -> list[str]:
+    """The names of a mistake without those that only say where in the function another one is."""
+    kept: list[str] = []
+    for name in names:
+        if not any(name.startswith(each) for each in kept):
+            kept.append(name)
+    return kept
 
 
 def draws_of(exercise: Exercise, *, square: bool = False) -> tuple[Draw, ...]:

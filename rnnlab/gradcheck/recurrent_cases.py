@@ -28,7 +28,7 @@ def check_cell(cell: str | Cell, rng: np.random.Generator) -> None:
         other than through the parameters; dropout of the state would drop that share, too. If
         ``drops_candidate`` is True, but the step functions do not take the mask or ignore it.
     """
-    found = cell_for("check_cell", cell)
+    found = cell_for("gradcheck", cell)
     case = _recurrent_case(
         "", cell, lambda *shape: rng.standard_normal(shape).astype(np.float32), {}, LENGTHS
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.metrics import JavaError
+from rnnlab.options import TokenizerName
 from rnnlab.recipes.recipe import CaptioningRecipe, DecodingTable
 from rnnlab.reporting.record import UNKNOWN, Record
 from rnnlab.runs import Run
@@ -50,6 +51,7 @@ def results_of(
     *,
     metrics: Sequence[str] | None = None,
     first: int | None = None,
+    tokenizer: TokenizerName | None = None,
     device: str = "cpu",
 ) -> Results:
     """Open a run and score it.
@@ -64,6 +66,8 @@ def results_of(
         The metrics instead of those of the recipe. Metrics of other tasks are left out.
     first : int, optional
         Score only the first images or sentences.
+    tokenizer : "simple" or "ptb", optional
+        The tokenizer of the scores of captions instead of that of the recipe.
     device : str
 
     Returns
@@ -84,6 +88,8 @@ def results_of(
     evaluation, options = recipe.evaluation, {}
     if first is not None:
         evaluation = evaluation.of_first(first)
+    if tokenizer is not None and isinstance(recipe, CaptioningRecipe):
+        evaluation = replace(evaluation, tokenizer=tokenizer)
     wanted = [metric for metric in metrics or () if metric in task_of(recipe).metrics]
     if wanted:
         evaluation = replace(evaluation, metrics=wanted)

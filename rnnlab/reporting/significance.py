@@ -8,6 +8,7 @@ from typing import Any
 from rnnlab.metrics import paired_bootstrap
 from rnnlab.reporting.differences import ABSENT
 from rnnlab.reporting.results import Results
+from rnnlab.tasks.captioning import CaptioningEvaluation
 
 Rows = list[tuple[str, list[str]]]
 
@@ -40,9 +41,7 @@ def difference_rows(names: Sequence[str], results: Sequence[Results], samples: i
         if first is None or other is None:
             notes.append(f"{name}: no differences from {names[0]}, because one of them has no scores")
         elif first.examples() != other.examples():
-            notes.append(
-                f"{name}: no differences from {names[0]}, because the examples or the tokenizers differ"
-            )
+            notes.append(f"{name}: no differences from {names[0]}, because {_difference(first, other)}")
         else:
             found[-1] = _differences(first, other, samples)
             if not found[-1]:
@@ -58,6 +57,16 @@ def difference_rows(names: Sequence[str], results: Sequence[Results], samples: i
             "they describe the choice of the examples, not the seed of the training",
         )
     return rows, notes
+
+
+def _difference(first: Any, other: Any) -> str:
+    """Why the scores of two runs cannot be compared in pairs."""
+    ours, theirs = getattr(first, "tokenizer", None), getattr(other, "tokenizer", None)
+    if ours == theirs:
+        return "they scored other examples"
+    if type(first) is type(other) is CaptioningEvaluation:
+        return f"the tokenizers are {ours} and {theirs}; --tokenizer sets one"
+    return f"the tokenizers are {ours} and {theirs}"
 
 
 def _differences(first: Any, other: Any, samples: int) -> dict[str, str]:

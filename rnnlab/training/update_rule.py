@@ -19,6 +19,7 @@ state, and its ``update`` is the arithmetic.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -123,11 +124,18 @@ class UpdateRule(Configured, ABC):
             If the arrays are not (P,), or their shape or dtype is not that of the rule's state.
         TypeError
             If the arrays are of different libraries.
+
+        Warns
+        -----
+        RuntimeWarning
+            If the first step of a rule that is not built in has changed no parameter, although the gradient
+            is not zero.
         """
         ops = ops_for(w, dw)
         self._check(w, dw)
         if not self._arrays:
             self._arrays = {name: ops.zeros(w.shape, w.dtype) for name in self.slots}
+        before = None if self.steps or type(self).__module__.startswith("rnnlab.") else w.copy()
         self.steps += 1
         try:
             for part, factor in parts:
@@ -136,6 +144,13 @@ class UpdateRule(Configured, ABC):
         except BaseException:
             self.steps -= 1  # the next step is not a later one
             raise
+        if before is not None and multiplier and scale and dw.any() and not (w != before).any():
+            warnings.warn(
+                f"{type(self).__name__}: the first step has not changed w, expected update to write into the "
+                "array: w -= ..., or w[...] = ..., not w = ...",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def state(self) -> dict[str, Any]:
         """``steps`` and, after the first step, the arrays named in ``slots``; not copies."""

@@ -80,7 +80,10 @@ def test_addresses_in_the_data_are_fetched_only_on_demand(recipe, shapes, tmp_pa
     command = ["train", str(recipe), "--set", f"data.directory={folder}", "--epochs", "1", "--no-progress"]
     assert cli.main([*command, "--out", str(tmp_path / "run")]) == 0
     assert not fetched
-    assert "captions.png (placeholders: no image file was found)" in capsys.readouterr().out
+    assert (
+        "captions.png (placeholders: the folder data.images has no files of these images)"
+        in capsys.readouterr().out
+    )
     assert cli.main([*command, "--out", str(tmp_path / "other"), "--download"]) == 0
     assert len(fetched) == 8
     assert cli.main(["caption", str(tmp_path / "run"), "val", "--picture", str(tmp_path / "p.png")]) == 0

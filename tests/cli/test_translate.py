@@ -53,6 +53,13 @@ def test_an_empty_path_is_an_error(run, words, capsys):
         assert "an empty path: found no such file, expected a lexicon" in capsys.readouterr().err
 
 
+def test_a_name_of_a_file_is_translated_with_a_hint(run, capsys):
+    assert cli.main(["translate", str(run), "sentences.txt"]) == 0
+    assert "'sentences.txt' is read as a sentence; --file reads" in capsys.readouterr().err
+    assert cli.main(["translate", str(run), "a b."]) == 0
+    assert "--file" not in capsys.readouterr().err
+
+
 def test_text_that_looks_like_a_special_word_is_reported(run, capsys):
     assert cli.main(["translate", str(run), "a <END> b"]) == 0
     assert "read as <UNK>: <END>" in capsys.readouterr().err

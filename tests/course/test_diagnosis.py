@@ -55,6 +55,12 @@ def test_mistakes_are_named(options, names):
     assert not found.notes
 
 
+def test_a_mistake_is_named_once():
+    """Not again for its place within the function."""
+    found = Diagnosis((("db is halved", "db is halved, in the affine map's backward", "db is a mean"),))
+    assert str(found) == "db is halved.\n    The same numbers come from: db is a mean."
+
+
 def test_three_mistakes_at_once():
     found = diagnosed(f_factor=0.0, g_square=1, mean=True)
     assert {mistake[0] for mistake in found.mistakes} >= {

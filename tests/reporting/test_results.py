@@ -43,6 +43,13 @@ def test_the_validation_split_is_scored_by_default(write_run, opened):
     assert [options["evaluation"].max_images for _, options in calls] == [4, None, None]
 
 
+def test_one_tokenizer_for_all_runs(write_run, opened):
+    (record,), (_, calls) = read_records([write_run()]), opened
+    for tokenizer in ("simple", "ptb", None):
+        results_of(record, tokenizer=tokenizer)
+    assert [options["evaluation"].tokenizer for _, options in calls] == ["simple", "ptb", "ptb"]
+
+
 def test_without_java_the_simple_tokenizer_is_used(write_run, opened, monkeypatch):
     evaluated = runs.evaluate
 

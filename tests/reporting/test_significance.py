@@ -1,7 +1,9 @@
 import numpy as np
 
+from rnnlab.metrics import CaptionScores
 from rnnlab.reporting.results import Results
 from rnnlab.reporting.significance import difference_rows
+from rnnlab.tasks.captioning import CaptioningEvaluation
 from rnnlab.tasks.classification import ClassificationEvaluation
 
 
@@ -42,6 +44,19 @@ def test_scores_without_statistics(monkeypatch):
     assert notes == ["two: no differences from one, because the bootstrap has none of the scores"]
 
 
+def test_captions_that_are_scored_by_different_tokenizers():
+    def captions(tokenizer):
+        scores = CaptionScores({"CIDEr": 0.5}, {"CIDEr": [0.5, 0.5]}, [])
+        evaluation = CaptioningEvaluation("val", ("a", "b"), [], [], [["x"], ["y"]], 2.0, scores, tokenizer)
+        return Results(None, "val", evaluation)
+
+    rows, notes = difference_rows(["one", "two"], [captions("simple"), captions("ptb")], 99)
+    assert rows == []
+    assert notes == [
+        "two: no differences from one, because the tokenizers are simple and ptb; --tokenizer sets one"
+    ]
+
+
 def test_runs_that_cannot_be_compared_in_pairs():
     results = [
         result(LABELS, LABELS),
@@ -52,7 +67,7 @@ def test_runs_that_cannot_be_compared_in_pairs():
     rows, notes = difference_rows(["one", "two", "three", "four"], results, 99)
     assert rows == [("accuracy", ["-1.0000 [-1.0000, -1.0000] p 0.020", "-", "-"])]
     assert notes[1:] == [
-        "three: no differences from one, because the examples or the tokenizers differ",
+        "three: no differences from one, because they scored other examples",
         "four: no differences from one, because one of them has no scores",
     ]
     rows, notes = difference_rows(["four", "two"], [results[3], results[1]], 99)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from rnnlab.training import (
 from rnnlab.training.optim import runs_on_device
 from rnnlab.training.update_rule import UpdateRule
 
-from .own_rules import Cosine, Lion
+from .own_rules import Cosine, Halving, Lion
 from .test_captioning import make_data, make_model
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -86,6 +87,26 @@ def test_a_step_that_is_refused_does_not_count(name):
     rule.step(w, np.ones(5))
     expected.step(other, np.ones(5))
     np.testing.assert_array_equal(w, other)
+
+
+@dataclass(kw_only=True)
+class Useless(UpdateRule):
+    """The mistake is to rebind the name."""
+
+    def update(self, w, dw, *, learning_rate, scale):
+        w = w - learning_rate * scale * dw
+
+
+def test_a_rule_that_changes_nothing_is_warned_about():
+    w = np.ones(3)
+    with pytest.warns(RuntimeWarning, match=r"Useless: the first step has not changed w, expected update to"):
+        Useless().step(w, np.ones(3))
+    for rule, dw, multiplier in (
+        (Useless(), np.zeros(3), 1.0),
+        (Useless(), np.ones(3), 0.0),
+        (Halving(), np.ones(3), 1.0),
+    ):
+        rule.step(w, dw, multiplier=multiplier)
 
 
 def test_training_lowers_the_loss():
