@@ -227,7 +227,7 @@ def test_a_signal_ends_the_command_with_a_checkpoint(recipe, tmp_path, number, s
         process.send_signal(number)
         printed, error = process.communicate(timeout=60)
     assert process.returncode == status
-    assert "saving a checkpoint; a second signal stops at once" in error
+    assert "saving a checkpoint after this step; a second signal stops at once" in error
     assert "Traceback" not in error
     assert printed.endswith(f"Resume with: rnnlab train --resume {out}\n")
     assert f"Interrupted after iteration {len(load_checkpoint(out / 'last.h5').losses)}" in printed + error

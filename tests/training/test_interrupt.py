@@ -27,7 +27,9 @@ def test_the_second_signal_raises(number, capfd):
         signal.raise_signal(number)
         assert interrupt.requested
         assert interrupt.received is number
-        assert capfd.readouterr().err.endswith(": finishing this iteration and saving a checkpoint; a second signal stops at once\n")
+        assert capfd.readouterr().err.endswith(
+            ": saving a checkpoint after this step; a second signal stops at once\n"
+        )
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(number) is previous

@@ -670,7 +670,10 @@ def test_a_signal_ends_a_validation_at_once_and_training_can_go_on(make_model, d
     assert (len(solver.history), len(solver.loss_history)) == (1, 14)
     assert len(load_checkpoint(tmp_path / "last.h5").losses) == 14
     name = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}[number]
-    assert f"{name}: finishing this iteration and saving a checkpoint; a second signal stops at once" in capfd.readouterr().err
+    assert (
+        f"{name}: saving a checkpoint after this step; a second signal stops at once"
+        in capfd.readouterr().err
+    )
     solver.train()
     assert (solver.interrupted, solver.signal) == (False, None)
     assert len(solver.history) == 3
