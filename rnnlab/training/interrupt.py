@@ -109,7 +109,8 @@ class Interrupt:
             self._again = True
             return
         self.received = signal.Signals(number)
-        line = f"\n{SIGNALS[self.received]}: saving a checkpoint after this step; a second signal stops at once\n"
+        name = SIGNALS[self.received]
+        line = f"\n{name}: saving a checkpoint after this step; a second signal stops at once\n"
         with suppress(OSError):  # a terminal that is closed
             os.write(_STANDARD_ERROR, line.encode())  # not print, which this handler may have interrupted
         if self._raises:
