@@ -112,11 +112,11 @@ class Pool:
         """The smallest idle block that fits and is at most twice as large."""
         idle = self._idle
         at = bisect_left(idle, nbytes, key=_SIZE)
-        if at >= len(idle) or idle[at].size > 2 * nbytes:
-            return None
         try:
+            if idle[at].size > 2 * nbytes:
+                return None
             block = idle.pop(at)
-        except IndexError:
+        except IndexError:  # none is large enough, or another thread has taken it
             return None
         if block.size < nbytes:  # another thread has changed the list since the search
             insort(self._idle, block, key=_SIZE)
