@@ -134,13 +134,14 @@ def step(
 ) -> Callable[[], float]:
     """A step of the solver on this rank's rows of a batch; returns the loss."""
     from rnnlab.training import Solver
+    from rnnlab.training.options import rules_of
     from rnnlab.training.preparation import Preparation
     from rnnlab.training.state import TrainingState
     from rnnlab.training.step import Update
 
     data = _Sentences(batch)
     options = Solver(model, data, communicator=ranks, verbose=False, print_every=1).options
-    update, state = Update(model, options, None, ranks), TrainingState(options, data)
+    update, state = Update(model, options, None, ranks), TrainingState(options, rules_of(options), data)
     if at_the_end:
         update.grads.on_complete = None
     prepared = Preparation(model, data, options, ranks)(np.arange(len(batch[-1])))

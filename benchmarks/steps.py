@@ -71,13 +71,14 @@ def _on_a_gpu(
     model: Any, batches: Sequence[tuple[Array, ...]], device: str, graphs: bool
 ) -> Callable[[int], float]:
     from rnnlab.training import Solver
+    from rnnlab.training.options import rules_of
     from rnnlab.training.preparation import Preparation
     from rnnlab.training.state import TrainingState
     from rnnlab.training.step import Update
 
     data = OneBatch(batches[0])
     options = Solver(model, data, device=device, graphs=graphs, verbose=False, print_every=1).options
-    update, state = Update(model, options), TrainingState(options, data)
+    update, state = Update(model, options), TrainingState(options, rules_of(options), data)
     prepared = [
         Preparation(model, OneBatch(batch), options, graphs=update.graphs)(np.arange(len(batch[-1])))
         for batch in batches

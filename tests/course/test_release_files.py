@@ -127,7 +127,7 @@ def test_where_rnnlab_was_installed_from(tmp_path, monkeypatch):
 def test_the_readme_names_the_modules_that_functions_may_use():
     text = readme("1_a")
     assert "`abc`, `bisect`, `cmath`" in text
-    assert "`typing` and `warnings`." in " ".join(text.split())
+    assert "`typing`, `unicodedata` and `warnings`." in " ".join(text.split())
     assert "typing_extensions" not in text
     assert all(len(line) <= 110 for line in text.splitlines())
 

@@ -183,9 +183,7 @@ def test_a_model_without_word_scores_is_refused_before_training(shapes, tmp_path
     assert not (tmp_path / "run").exists()
     with pytest.raises(ValueError, match=r"stage\.2\.losses: .*needs the thought vectors of a reviewer: set"):
         train(tables_of(shapes, reviewer={}), tmp_path / "run")
-    with pytest.raises(
-        ValueError, match=r"stage\.3\.losses\.discriminative is 0\.1, expected none with self_c"
-    ):
+    with pytest.raises(ValueError, match=r"stage\.3\.losses\.discriminative is 0\.1, expected 0 in self-c"):
         train(tables_of(shapes, stages=[{}, {}, STAGES[2] | {"losses": {"discriminative": 0.1}}]), tmp_path)
 
 

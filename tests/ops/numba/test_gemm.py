@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
-from rnnlab.ops.numba import gemm
+from rnnlab.ops.numba import gemm, memory
 from rnnlab.ops.numba.gemm import Panels, check, multiply
 
 from .compare import every_dtype
@@ -47,7 +47,8 @@ def test_a_prepacked_weight_serves_any_number_of_rows(rows, dtype, normal):
     assert_product(out, x @ w)
 
 
-def test_memory_of_prepacked_weights_is_reused(rng):
+def test_memory_of_prepacked_weights_is_reused(rng, monkeypatch):
+    monkeypatch.setattr(memory, "_POOL", memory.Pool())  # which has no blocks of other tests
     w = rng.standard_normal((80, 100)).astype(np.float32)
     places = set()
     for _ in range(200):
