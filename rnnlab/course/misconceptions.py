@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.course.exercise import Exercise, Sizes
+from rnnlab.plain.attention import attend_forward
 from rnnlab.types import Array
 
 __all__ = ["Misconception", "misconceptions"]
@@ -499,7 +500,58 @@ def _last_step(right: Any, sizes: Sizes, x: Array, y: Array, mask: Array) -> Any
     return right(x, y, last)[0], right(x, y, mask)[1]
 
 
+# ---------------------------------------------------------------- attention to the past, ARNet, words
+
+
+def _reads_itself(right: Any, sizes: Sizes, h: Array, h0: Array, params: Any) -> Any:
+    N, T, _ = h.shape
+    contexts, weights = np.zeros(h.shape), np.zeros((N, T, T))
+    for t in range(T):
+        query = h[:, t - 1] if t else h0
+        contexts[:, t], weights[:, t, : t + 1], _ = attend_forward(query, h[:, : t + 1], params)
+    return contexts, weights, None
+
+
+def _queries_with_the_state_of_the_step(right: Any, sizes: Sizes, h: Array, h0: Array, params: Any) -> Any:
+    contexts, weights = np.zeros(h.shape), np.zeros((len(h), h.shape[1], h.shape[1]))
+    for t in range(1, h.shape[1]):
+        contexts[:, t], weights[:, t, :t], _ = attend_forward(h[:, t], h[:, :t], params)
+    return contexts, weights, None
+
+
+def _times(factor: Callable[[Sizes], float], right: Any, sizes: Sizes, *given: Any) -> Any:
+    loss, *others = right(*given)
+    return loss * factor(sizes), *others
+
+
+def _all_pairs(right: Any, sizes: Sizes, thoughts: Array, words: Array, params: Any) -> Any:
+    """The loss over all words i, those of the caption included."""
+    scores = (thoughts @ params["W"]).max(axis=1)
+    present = [sorted(set(row) - {-1}) for row in words.tolist()]
+    terms = (
+        np.maximum(0, 1 - (s[own][:, None] - s)).sum() for s, own in zip(scores, present, strict=True) if own
+    )
+    return sum(terms) / len(scores), None
+
+
 _BY_NAME: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
+    ("target_attention", "forward"): {
+        "a state reads itself: at step j the memory is h_1 .. h_(j-1), without h_j": _reads_itself,
+        "the query of step j is h_j, expected h_(j-1)": _queries_with_the_state_of_the_step,
+    },
+    ("arnet", "forward"): {
+        "loss is not divided by N": partial(_times, lambda sizes: sizes["N"]),
+        "loss is divided by N T: it is a mean over steps, where their sum belongs": partial(
+            _times, lambda sizes: 1 / sizes["T"]
+        ),
+        "loss is the mean of all squared errors, expected their sum divided by N": partial(
+            _times, lambda sizes: 1 / (sizes["T"] * sizes["H"])
+        ),
+    },
+    ("discriminative", "forward"): {
+        "loss has pairs of two words of the caption: i must not be one of its words": _all_pairs,
+        "loss is not divided by N": partial(_times, lambda sizes: sizes["N"]),
+    },
     ("word_embedding", "backward"): {
         "dW of a repeated token is overwritten: dW[x] += dout adds once a token, use np.add.at": _assigned,
         "dW of a repeated token in one step is overwritten: += adds once for each token, use np.add.at": (
