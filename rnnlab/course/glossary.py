@@ -43,7 +43,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "largest": "the largest score",
         "e": "the score e",
         "dprojected": "dq",
-        "dmemory_of_keys": "the share of the keys in dmemory",
+        "dmemory_of_keys": "the gradient of the memory through the keys",
         "np.ones((1, T, 1))": "1 for each step",
         "counts": "1 for each slot",
         "missing": "1 - the sum of the weights",
@@ -118,4 +118,6 @@ def _pattern(module: str) -> re.Pattern[str]:
 def title_of(function: str) -> str:
     """The name of a function of rnnlab.plain in a message about a function that calls it."""
     title = _TITLES.get(function.removesuffix("_forward").removesuffix("_backward"))
-    return function if title is None else title + "'s backward" * function.endswith("_backward")
+    if title is None:
+        return function
+    return f"the backward of {title}" if function.endswith("_backward") else title

@@ -57,7 +57,7 @@ def test_mistakes_are_named(options, names):
 
 def test_a_mistake_is_named_once():
     """Not again for its place within the function."""
-    found = Diagnosis((("db is halved", "db is halved, in the affine map's backward", "db is a mean"),))
+    found = Diagnosis((("db is halved", "db is halved, in the backward of the affine map", "db is a mean"),))
     assert str(found) == "db is halved.\n    The same numbers come from: db is a mean."
 
 

@@ -76,4 +76,4 @@ def test_names_within_names_stay():
 def test_titles():
     assert title_of("lstm_step_backward") == "lstm_step_backward"
     assert title_of("softmax_loss") == "the softmax"
-    assert title_of("attend_backward") == "the attention's backward"
+    assert title_of("attend_backward") == "the backward of the attention"
