@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+from rnnlab.decoding.beam import DIVERSITY
 from rnnlab.decoding.method_options import check_needs, unmet_needs
 from rnnlab.errors import InputError
 from rnnlab.importing import created
@@ -276,7 +277,7 @@ class DecodingTable:
     length_penalty: NotNegative = 0.0
     normalisation: Normalisation = "power"
     num_groups: Count = 1
-    diversity: NotNegative = 0.5
+    diversity: NotNegative = DIVERSITY
     temperature: Positive = 1.0
     top_k: Natural = 0
     top_p: Annotated[float, Range("(0, 1]")] = 1.0
