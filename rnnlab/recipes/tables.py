@@ -308,7 +308,7 @@ def _defaults(table: DecodingTable) -> dict[str, Any]:
 
 
 class _EvaluationTable:
-    """A table [evaluation]. Its key ``limit`` is the number of images or sentences to score."""
+    """A table [evaluation]. The key that ``limit`` names is the number of images or sentences to score."""
 
     limit: ClassVar[str] = "max_images"
 
