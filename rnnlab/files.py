@@ -23,6 +23,7 @@ import h5py
 import numpy as np
 
 from rnnlab.errors import RnnlabError
+from rnnlab.signals import deferred_signals
 
 _SPECIAL = "it is a device or a pipe, expected a file"
 _OPENS_FOLDERS = os.name != "nt"  # Windows does not, and cannot flush a file that is opened for reading
@@ -108,12 +109,16 @@ def atomic_hdf5(
     ``before_rename`` is called when the file is complete under its temporary name. ``options`` are those of
     ``h5py.File``.
 
+    Signals wait in the block (:func:`~rnnlab.signals.deferred_signals`): HDF5 writes by calling Python, and
+    would lose the exception of Ctrl-C together with a part of the file. A block that takes long calls
+    :func:`~rnnlab.signals.deliver_signals` between its steps.
+
     Raises
     ------
     WriteError
         As :func:`atomic_write`, at the end of the block.
     """
-    with atomic_write(path) as temporary, _KeptError(temporary, "w+") as raw:
+    with deferred_signals(), atomic_write(path) as temporary, _KeptError(temporary, "w+") as raw:
         with h5py.File(raw, "w", **options) as file:
             yield file
         if raw.error is not None:

@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -340,6 +341,53 @@ def test_an_hdf5_file_is_whole_or_absent(tmp_path):
         file["a"] = np.arange(5)
     with h5py.File(tmp_path / "x.h5") as file:
         np.testing.assert_array_equal(file["a"][()], np.arange(5))
+
+
+RANDOM_ALARMS = """
+import random, signal, sys
+import numpy as np
+import h5py
+from rnnlab.files import atomic_hdf5
+
+class Alarm(BaseException):
+    pass
+
+def ring(number, frame):
+    raise Alarm
+
+signal.signal(signal.SIGALRM, ring)
+path, values, alarms = sys.argv[1], np.arange(200_000.0), 0
+for k in range(120):
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.Random(k).uniform(1e-5, 6e-3))
+            while True:
+                with atomic_hdf5(path, libver="latest") as file:
+                    for name in "abc":
+                        file.create_dataset(name, data=values + k, chunks=(5000,), fletcher32=True)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except Alarm:
+        alarms += 1
+    try:
+        with h5py.File(path) as file:
+            first = [file[name][0] for name in "abc"]
+            assert len(set(first)) == 1 and first[0] <= k, first
+            assert all((file[name][:] == values + first[0]).all() for name in "abc"), k
+    except FileNotFoundError:
+        assert k < 60, "no file was ever complete"
+print(alarms)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX")
+def test_an_exception_of_a_signal_handler_at_any_moment(tmp_path):
+    """HDF5 calls Python to write; an exception there would be lost with a part of the file, or crash."""
+    script = [sys.executable, "-c", RANDOM_ALARMS, str(tmp_path / "x.h5")]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) == 120
+    assert names(tmp_path) in (["x.h5"], [])
 
 
 def test_json_has_no_numbers_of_its_own(tmp_path):

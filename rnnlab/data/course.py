@@ -33,6 +33,7 @@ from rnnlab.errors import InputError
 from rnnlab.files import atomic_folder, atomic_hdf5, atomic_text, write_json
 from rnnlab.hdf5_objects import names_in, open_hdf5
 from rnnlab.reading import PathLike, mismatch, text_lines
+from rnnlab.signals import deliver_signals
 
 CAPTIONS_FILE = "coco2014_captions.h5"
 VOCABULARY_FILE = "coco2014_vocab.json"
@@ -223,6 +224,7 @@ def write_features(
         dataset = file.create_dataset("features", shape=features.shape, dtype=features.dtype)
         rows = max(1, BLOCK_BYTES // max(1, dataset.dtype.itemsize * math.prod(features.shape[1:])))
         for start in range(0, len(features), rows):
+            deliver_signals()
             dataset[start : start + rows] = features[start : start + rows]
         if encoding is not None:
             encoding.write(file)

@@ -159,6 +159,7 @@ def sample(
 
     def choose(log_probs: Array, sources: Array, step: int) -> tuple[Array, Array]:
         uniform = np.random.default_rng((seed, step)).random(N)[sources]
+        check_numbers("sample", ops_for(log_probs).asnumpy(log_probs.max(axis=1)))
         if 0 < top_k < log_probs.shape[1] or top_p < 1:
             log_probs = _likely(ops_for(log_probs).asnumpy(log_probs), temperature, top_k, top_p)
         ops = ops_for(log_probs)
@@ -179,7 +180,6 @@ def _likely(log_probs: Array, temperature: float, top_k: int, top_p: float) -> A
     """A copy of log-probabilities (n, V), minus infinity for tokens outside ``top_k`` and the nucleus."""
     likely, V = log_probs.copy(), log_probs.shape[1]
     most = log_probs.max(axis=1, keepdims=True)
-    check_numbers("sample", most)
     if 0 < top_k < V:
         likely[log_probs < np.partition(log_probs, V - top_k, axis=1)[:, V - top_k, None]] = -np.inf
     if top_p < 1:

@@ -304,3 +304,20 @@ def test_several_samples_of_a_source(rng):
 def test_no_samples_is_an_error(rng):
     with pytest.raises(ValueError, match="sample: count is 0, expected at least 1"):
         sample(TableModel.random(rng), [0], rng=rng, count=0)
+
+
+@pytest.mark.parametrize("scores", [[-np.inf, np.inf, 0.0], [0.0, 0.0, np.inf], [-1.0, np.nan, 0.0]])
+def test_samples_are_not_drawn_from_scores_that_are_no_log_probabilities(scores):
+    """Also if the infinite one is not drawn: infinity less infinity is no number."""
+
+    class Broken:
+        start_token, end_token = 0, 1
+
+        def start(self, source):
+            return np.zeros((len(source), 1))
+
+        def advance(self, state, tokens):
+            return np.repeat([scores], len(tokens), 0), state
+
+    with pytest.raises(ValueError, match="sample: the model's log-probabilities hold"):
+        sample(Broken(), np.zeros(1), rng=0, max_length=3)

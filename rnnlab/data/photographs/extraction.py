@@ -22,6 +22,7 @@ from rnnlab.errors import InputError
 from rnnlab.files import atomic_hdf5
 from rnnlab.locks import locked
 from rnnlab.reading import PathLike, check_regular, file_hash, mismatch
+from rnnlab.signals import deliver_signals
 
 SUFFIXES = frozenset(suffix for suffixes in FORMATS.values() for suffix in suffixes)
 PART_SIZE = 256  # photographs per part; at most this many are lost if the process is killed
@@ -169,6 +170,7 @@ def extract_features(
             dataset = file.create_dataset("features", shape=(len(wanted), *shape), dtype=encoding.dtype)
             names: list[str] = []
             for part_names, features in parts.read(wanted):
+                deliver_signals()
                 dataset[len(names) : len(names) + len(part_names)] = project(features)
                 names += part_names
             file["filenames"] = fixed_length(names)
