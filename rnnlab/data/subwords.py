@@ -62,11 +62,22 @@ class Subwords:
             If the extra ``subword`` is not installed.
         ValueError
             If the sentences have more characters than ``vocabulary_size``, or too few pieces.
+
+        An exception of ``sentences`` is passed on.
         """
-        model = io.BytesIO()
+        model, errors = io.BytesIO(), list[BaseException]()
+
+        def read() -> Iterator[str]:
+            try:
+                for sentence in sentences:
+                    yield _normalised(sentence).replace(_RESERVED, " ")
+            except (Exception, KeyboardInterrupt) as error:
+                errors.append(error)  # sentencepiece makes another one of it
+                raise
+
         try:
             _SENTENCEPIECE.module().SentencePieceTrainer.train(
-                sentence_iterator=(_normalised(each).replace(_RESERVED, " ") for each in sentences),
+                sentence_iterator=read(),
                 model_writer=model,
                 vocab_size=vocabulary_size,
                 model_type="bpe",
@@ -81,6 +92,8 @@ class Subwords:
                 minloglevel=2,
             )
         except RuntimeError as error:
+            if errors:
+                raise errors[0] from None
             raise InputError(
                 f"vocabulary_size is {vocabulary_size}, and sentencepiece cannot find as many pieces: {error}"
             ) from None

@@ -139,3 +139,14 @@ def test_any_white_space_is_a_space():
     subwords = Subwords.fit([*SENTENCES, "tief\u00a0grün\thell\n"], 60)
     assert not any(piece.strip() != piece for piece in subwords.pieces)
     assert subwords.split("tief\ngrün\u00a0hell") == subwords.split("tief grün hell")
+
+
+@pytest.mark.parametrize("error", [OSError("damaged"), KeyboardInterrupt()])
+def test_an_exception_of_the_sentences_is_passed_on(error):
+    def sentences():
+        yield from ["a b c"] * 50
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        Subwords.fit(sentences(), 20)
+    assert caught.value is error
