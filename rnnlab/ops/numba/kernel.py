@@ -38,6 +38,7 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.arguments import PRIMITIVES, Declaration, is_unusual
 from rnnlab.ops.threads import import_numba, kernel_threads
+from rnnlab.signals import deferred_signals
 
 numba = import_numba()
 if numba.config.DISABLE_JIT:
@@ -231,7 +232,8 @@ class Kernel:
                 raise RefusedError(
                     f"{self.function.__name__}: there is no version for {DTYPES.get(dtype, dtype)}"
                 )
-            version = self._versions[np.dtype(dtype)] = self._compile(dtype)
+            with deferred_signals():  # numba is unusable after an exception at some places of it
+                version = self._versions[np.dtype(dtype)] = self._compile(dtype)
         return version
 
     def cache_name(self, dtype: str) -> str:

@@ -1,6 +1,7 @@
 import errno
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -331,3 +332,33 @@ def test_a_lock_that_a_thread_holds_at_a_fork(monkeypatch):
     kernels._after_fork()
     with kernels.always_parallel():
         assert kernels.shared_by(1, 2) == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs POSIX")
+def test_ctrl_c_waits_until_a_kernel_is_compiled(monkeypatch):
+    """After an exception at some places of it, numba compiles nothing any more."""
+
+    class Alarm(BaseException):
+        pass
+
+    def ring(number, frame):
+        raise Alarm
+
+    found, compiled = make(), numba.core.dispatcher.Dispatcher.compile
+
+    def interrupted(self, signature):
+        signal.raise_signal(signal.SIGALRM)
+        return compiled(self, signature)
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(numba.core.dispatcher.Dispatcher, "compile", interrupted)
+            with pytest.raises(Alarm):
+                found.version("d")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    out = np.empty(3)
+    found(np.ones(3), out)
+    assert out.tolist() == [2, 2, 2]
+    assert list(found._versions) == [np.dtype("d")]
