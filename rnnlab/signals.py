@@ -1,8 +1,9 @@
 """Signals that wait while an exception would do harm.
 
 A signal handler of Python, such as that of Ctrl-C, runs between two instructions of the main thread and may
-raise an exception there. A library in C that calls Python, as HDF5 does to write a file, cannot pass an
-exception on: it would be lost, or leave the library in a state in which it crashes.
+raise an exception there. Not every library survives that. HDF5, which calls Python to write a file, cannot
+pass the exception on: it is lost together with a part of the file, or HDF5 crashes. After an exception at some
+places of numba, it compiles nothing any more.
 """
 
 from __future__ import annotations
