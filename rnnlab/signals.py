@@ -2,8 +2,8 @@
 
 A signal handler of Python, such as that of Ctrl-C, runs between two instructions of the main thread and may
 raise an exception there. Not every library survives that. HDF5, which calls Python to write a file, cannot
-pass the exception on: it is lost together with a part of the file, or HDF5 crashes. After an exception at some
-places of numba, it compiles nothing any more.
+pass the exception on: it is lost together with a part of the file, or HDF5 crashes. Numba compiles nothing
+any more after an exception at some of its places.
 """
 
 from __future__ import annotations
