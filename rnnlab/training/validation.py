@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rnnlab.errors import InputError, InputTypeError
@@ -103,7 +104,7 @@ def default_evaluate(
             f"Solver: monitor is {monitor!r}, expected {' or '.join(DEFAULT_METRICS)}, "
             "or the argument evaluate, a function that returns it"
         )
-    return lambda model: validation_loss(model, data, batch_size, communicator=communicator)
+    return partial(validation_loss, data=data, batch_size=batch_size, communicator=communicator)
 
 
 def check_without_validation(options: Any, schedule: Schedule) -> None:

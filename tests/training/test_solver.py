@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import pickle
 import signal
 import sys
 import threading
@@ -725,3 +726,13 @@ def test_validation_needs_nll(model, make_data):
         Solver(Untold(), make_data(), verbose=False)
     Solver(Untold(), make_data(), verbose=False, evaluate=lambda model: {"val_loss": 1.0})
     Solver(Untold(), make_data(splits=("train",)), verbose=False)
+
+
+def test_a_copy_by_pickle_trains_as_the_solver_does(model, data):
+    """As libraries that train in other processes send it."""
+    solver = Solver(model, data, num_epochs=2, batch_size=8, verbose=False)
+    copied = pickle.loads(pickle.dumps(solver))
+    for each in (copied, solver):
+        each.train()
+    assert copied.history[-1]["val_loss"] == solver.history[-1]["val_loss"]
+    np.testing.assert_array_equal(copied.model.params.flat, model.params.flat)
