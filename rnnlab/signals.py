@@ -31,11 +31,7 @@ def deferred_signals() -> Iterator[None]:
         return
     _waiting.clear()
     try:
-        for number in signal.valid_signals():
-            handler = signal.getsignal(number)
-            if callable(handler):
-                _handlers[number] = handler
-                signal.signal(number, _wait)
+        _replace()
         yield
     finally:
         handlers = dict(_handlers)
@@ -53,16 +49,32 @@ def deliver_signals() -> None:
         _handlers[number](number, None)
 
 
+# The loops are functions of their own: Python 3.13 may raise an exception of a handler between the iterations
+# of a loop where no `try` around the loop sees it.
+
+
+def _replace() -> None:
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        if callable(handler):
+            _handlers[number] = handler
+            signal.signal(number, _wait)
+
+
 def _restore() -> None:
     """Install the handlers again, all of them even if one is called meanwhile and raises."""
     try:
-        while _handlers:
-            number, handler = next(iter(_handlers.items()))
-            signal.signal(number, handler)
-            del _handlers[number]
+        _restore_each()
     except BaseException:
         _restore()
         raise
+
+
+def _restore_each() -> None:
+    while _handlers:
+        number, handler = next(iter(_handlers.items()))
+        signal.signal(number, handler)
+        del _handlers[number]
 
 
 def _wait(number: int, frame: FrameType | None) -> None:

@@ -357,14 +357,18 @@ def ring(number, frame):
 
 signal.signal(signal.SIGALRM, ring)
 path, values, alarms = sys.argv[1], np.arange(200_000.0), 0
+
+def write(k):
+    signal.setitimer(signal.ITIMER_REAL, random.Random(k).uniform(1e-5, 6e-3))
+    while True:
+        with atomic_hdf5(path, libver="latest") as file:
+            for name in "abc":
+                file.create_dataset(name, data=values + k, chunks=(5000,), fletcher32=True)
+
 for k in range(120):
     try:
         try:
-            signal.setitimer(signal.ITIMER_REAL, random.Random(k).uniform(1e-5, 6e-3))
-            while True:
-                with atomic_hdf5(path, libver="latest") as file:
-                    for name in "abc":
-                        file.create_dataset(name, data=values + k, chunks=(5000,), fletcher32=True)
+            write(k)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     except Alarm:

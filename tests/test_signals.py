@@ -121,17 +121,21 @@ def test_other_threads_have_no_signals():
 
 def test_at_any_moment():
     """The block runs whole or not at all, and no handler is lost."""
+
+    def work(seconds):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        until = time.perf_counter() + 4e-4
+        while time.perf_counter() < until:
+            with deferred_signals():
+                steps.append("begin")
+                steps.append("end")
+
     raised = 0
     for k in range(300):
         steps = []
         try:
             try:
-                signal.setitimer(signal.ITIMER_REAL, 1e-5 + k * 1e-6)
-                until = time.perf_counter() + 4e-4
-                while time.perf_counter() < until:
-                    with deferred_signals():
-                        steps.append("begin")
-                        steps.append("end")
+                work(1e-5 + k * 1e-6)
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
         except Alarm:
