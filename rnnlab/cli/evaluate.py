@@ -16,6 +16,7 @@ from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, open_runs
 from rnnlab.cli.search_options import add_search, flag_of, given_search, search_options
+from rnnlab.data.parallel_text import with_references
 from rnnlab.decoding import read_lexicon
 from rnnlab.errors import InputError
 from rnnlab.options import TokenizerName
@@ -46,6 +47,12 @@ def add(commands: Any) -> None:
     evaluate.add_argument("--tokenizer", choices=get_args(TokenizerName), help="ptb is COCO's and needs Java")
     evaluate.add_argument("--lexicon", metavar="FILE", help="replace <UNK> as rnnlab translate does")
     evaluate.add_argument(
+        "--references",
+        nargs="+",
+        metavar="FILE",
+        help="further references of the split for BLEU, a file each with one sentence for each source",
+    )
+    evaluate.add_argument(
         "--by-length",
         type=positive_integer,
         nargs="*",
@@ -60,6 +67,7 @@ def add(commands: Any) -> None:
 _FOR: dict[str, type[Recipe]] = {
     "tokenizer": CaptioningRecipe,
     "lexicon": TranslationRecipe,
+    "references": TranslationRecipe,
     "by_length": TranslationRecipe,
 }
 _LENGTHS = 10, 20, 30, 40, 50  # as in figure 2 of Xia et al. 2017
@@ -83,6 +91,9 @@ def _evaluate(options: argparse.Namespace) -> int:
         arguments["decoding"] = dataclasses.replace(search_options(recipe.decoding, options), n_best=1)
     elif found := given_search(options):
         raise InputError(f"{flag_of(next(iter(found)))} is for a search for sentences, but {_model_of(run)}")
+    split = options.split or recipe.evaluation.split
+    if references := given.pop("references", ()):
+        run = dataclasses.replace(run, data=with_references(run.data, split, references))
     lengths = given.pop("by_length", None)
     if lengths and lengths != sorted(set(lengths)):
         raise InputError(f"--by-length is {' '.join(map(str, lengths))}, expected increasing numbers")
@@ -90,7 +101,6 @@ def _evaluate(options: argparse.Namespace) -> int:
     if options.first is not None:
         evaluation = evaluation.of_first(options.first)
     _check_translates(evaluation, options)
-    split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)
     by_length = () if lengths is None else result.by_source_length(lengths or _LENGTHS)
     if options.json and options.communicator.rank == 0:  # before printing, which may fail
@@ -106,7 +116,9 @@ def _check_translates(evaluation: Any, options: argparse.Namespace) -> None:
     if not isinstance(evaluation, TranslationEvaluationTable) or "BLEU" in evaluation.metrics:
         return
     found = [flag_of(key) for key in given_search(options)]
-    found += [flag_of(key) for key in ("lexicon", "by_length") if getattr(options, key) is not None]
+    found += [
+        flag_of(key) for key in ("lexicon", "references", "by_length") if getattr(options, key) is not None
+    ]
     if found:
         raise InputError(
             f"{found[0]} is for translations, which --metrics {' '.join(evaluation.metrics)} does not need: "

@@ -9,9 +9,10 @@ source is empty.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -165,6 +166,30 @@ class ParallelData(SplitData[ParallelSplit]):
             )
             for split, (source, target) in sentences.items()
         }
+
+    def with_references(self, split: str, references: Sequence[Iterable[Words]]) -> ParallelData:
+        """The same data with further references of a split, in addition to those that it has.
+
+        Parameters
+        ----------
+        split : str
+            Not "train".
+        references : sequence of iterables of words
+            Each has a sentence for each source.
+
+        Raises
+        ------
+        KeyError
+            If there is no such split.
+        ValueError
+            If it is "train", or there are not as many sentences as sources.
+        """
+        chosen = self.split(split)
+        sentences = {name: (each.source, each.target) for name, each in self.splits.items()}
+        further = chosen.further + self._further({split: references}, sentences)[split]
+        data = copy.copy(self)
+        data.splits = {**self.splits, split: replace(chosen, further=further)}
+        return data
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
         """The pairs of one pass over ``split``, a batch at a time; one batch may be smaller.

@@ -169,6 +169,27 @@ def open_parallel(
     return _whole(ParallelData(pairs, name=name, **own, **options))
 
 
+def with_references(data: ParallelData, split: str, paths: Sequence[PathLike]) -> ParallelData:
+    """The data with further references of a split, from files with one sentence for each source.
+
+    Raises
+    ------
+    KeyError
+        If there is no such split.
+    OSError, ValueError
+        If a file cannot be read, has another number of lines than the split has sources, or the split is
+        "train".
+    """
+    tokenize = TOKENIZERS[data.tokenizer] if data.subwords is None else data.subwords[1].split
+    count, references = len(data.split(split)), []
+    for path in paths:
+        lines = read_lines(path)
+        if len(lines) != count:
+            raise mismatch(str(path), f"{len(lines):,} lines", f"{count:,}, one for each source of {split}")
+        references.append(map(tokenize, lines))
+    return data.with_references(split, references)
+
+
 def _references(folder: Path, endings: Sequence[str], splits: Sequence[str]) -> dict[str, list[Path]]:
     """The files of further references of each split that has them."""
     if isinstance(endings, str):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from rnnlab import cli
+from rnnlab import cli, runs
 
 from .. import quick_runs
 from ..tasks.letters import RECIPE, write_letters
@@ -121,6 +121,23 @@ def test_a_sentence_longer_than_a_file_name(run, capsys):
 def test_a_sentence_that_is_not_utf8(run, capsys):
     assert cli.main(["translate", str(run), "caf\udce9"]) == 2
     assert "SENTENCE 'caf\\udce9' is not UTF-8 from character 4 on" in capsys.readouterr().err
+
+
+def test_scores_with_more_references(run, tmp_path, capsys):
+    pytest.importorskip("sacrebleu")
+    count = len(runs.load_run(run).data.split("val"))
+    assert cli.main(["translate", str(run), "--file", str(run.parent / "val.src")]) == 0
+    (tmp_path / "own").write_text(capsys.readouterr().out)  # the model's own translations
+    command = ["evaluate", str(run), "--split", "val", "--metrics", "BLEU"]
+    assert (
+        cli.main([*command, "--references", str(tmp_path / "own"), "--json", str(tmp_path / "s.json")]) == 0
+    )
+    found = json.loads((tmp_path / "s.json").read_text())
+    assert found["corpus"]["BLEU"] == pytest.approx(100)
+    assert [len(each["references"]) for each in found["sentences"]] == [2] * count
+    (tmp_path / "own").write_text("a\n")
+    assert cli.main([*command, "--references", str(tmp_path / "own")]) == 2
+    assert f"own: found 1 lines, expected {count}, one for each source of val" in capsys.readouterr().err
 
 
 def test_a_checkpoint_is_not_replaced(run, tmp_path, capsys):

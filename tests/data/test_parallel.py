@@ -40,6 +40,22 @@ def test_further_references():
     assert "val: 3 references of each source" in data.describe()
 
 
+def test_references_that_are_added():
+    first = ParallelData(PAIRS, references={"val": [[["z"], ["q", "z"]]]})
+    more = first.with_references("val", [[["x", "x"], []]])
+    expected = ParallelData(PAIRS, references={"val": [[["z"], ["q", "z"]], [["x", "x"], []]]})
+    assert more.split("val").references == expected.split("val").references
+    assert more.fingerprint() == expected.fingerprint()
+    assert more.split("train") is first.split("train")
+    assert len(first.split("val").further) == 1
+    with pytest.raises(ValueError, match="references are of the split 'train', expected one of val"):
+        first.with_references("train", [[["a"]] * 3])
+    with pytest.raises(
+        ValueError, match="references of val are 1 sentences, expected 2, one for each source"
+    ):
+        first.with_references("val", [[["a"]]])
+
+
 @pytest.mark.parametrize(
     ("references", "message"),
     [

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rnnlab.data import open_habeas, open_parallel, read_code_comments, read_parallel, tokenize_text
+from rnnlab.data.parallel_text import with_references
 
 real = pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 
@@ -83,6 +84,19 @@ def test_further_references(tmp_path):
         open_parallel(tmp_path, references=["de9"])
     with pytest.raises(TypeError, match="references is 'de1', expected a list of endings of files"):
         open_parallel(tmp_path, references="de1")
+
+
+def test_references_from_files(tmp_path):
+    for split in ("train", "val"):
+        for ending in ("en", "de"):
+            write(tmp_path / f"{split}.{ending}", "A.\nB.\n")
+    write(tmp_path / "one", "Ein A.\nEin B.\n")
+    write(tmp_path / "two.gz", "Das A\nDas B\n")
+    data = with_references(open_parallel(tmp_path), "val", [tmp_path / "one", tmp_path / "two.gz"])
+    assert data.split("val").references[1] == [["b", "."], ["ein", "b", "."], ["das", "b"]]
+    write(tmp_path / "short", "A\n")
+    with pytest.raises(ValueError, match=r"short: found 1 lines, expected 2, one for each source of val"):
+        with_references(data, "val", [tmp_path / "short"])
 
 
 def test_a_folder_of_splits(tmp_path):
