@@ -379,7 +379,7 @@ for k in range(120):
             assert len(set(first)) == 1 and first[0] <= k, first
             assert all((file[name][:] == values + first[0]).all() for name in "abc"), k
     except FileNotFoundError:
-        assert k < 60, "no file was ever complete"
+        assert k < 60, "found no file after 60 interruptions"
 print(alarms)
 """
 

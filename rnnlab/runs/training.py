@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -258,10 +258,20 @@ def _train_stages(
 
 
 def _has_ended(stage: Stage, checkpoint: Checkpoint) -> bool:
-    """Whether a stage, of which this is the last checkpoint, has nothing left to train."""
-    patience, monitor = stage.training.patience, checkpoint.solver.get("monitor", {})
-    exhausted = patience is not None and monitor.get("waited", 0) >= patience
-    return exhausted or len(checkpoint.history) >= stage.training.num_epochs
+    """Whether a stage, of which this is the last checkpoint, has ended, and has no more to train now.
+
+    A stage that only the new options end resumes with them.
+    """
+    waited, saved = (
+        checkpoint.solver.get("monitor", {}).get("waited", 0),
+        checkpoint.solver.get("options", {}),
+    )
+
+    def ends(num_epochs: int, patience: int | None) -> bool:
+        return len(checkpoint.history) >= num_epochs or (patience is not None and waited >= patience)
+
+    now, before = asdict(stage.training), asdict(stage.training) | saved
+    return all(ends(each["num_epochs"], each["patience"]) for each in (now, before))
 
 
 def _inputs(recipe: Recipe, checkpoint: Path) -> Any:

@@ -218,6 +218,18 @@ def test_a_stage_that_has_ended_can_get_more_epochs_before_the_next_begins(table
     assert [row["learning_rate"] for row in first.history] == [1e-3, 0.01]
 
 
+@pytest.mark.parametrize("key", ["training", "stage.1"])
+def test_fewer_epochs_end_a_stage_that_is_under_way(tables, tmp_path, key):
+    tables["training"]["num_epochs"] = 3
+    tables["stage"] = [{}, {"num_epochs": 1}]
+    with acting_at("_iterate", 3 + 2, press):  # in the second epoch
+        train(tables, tmp_path / "run")
+    assert len(load_checkpoint(tmp_path / "run/stage1/last.h5").history) == 1
+    runs.resume(tmp_path / "run", progress=False, overrides=[f"{key}.num_epochs=1"])
+    assert len(load_checkpoint(tmp_path / "run/stage1/last.h5").history) == 1
+    assert len(load_checkpoint(tmp_path / "run/last.h5").history) == 1
+
+
 def test_more_epochs_are_the_last_stage_s(tmp_path, unbroken):
     path = shutil.copytree(unbroken[0].directory, tmp_path / "run")
     run = runs.resume(path, progress=False, num_epochs=3)
