@@ -262,15 +262,13 @@ def _has_ended(stage: Stage, checkpoint: Checkpoint) -> bool:
 
     A stage that only the new options end resumes with them.
     """
-    waited, saved = (
-        checkpoint.solver.get("monitor", {}).get("waited", 0),
-        checkpoint.solver.get("options", {}),
-    )
+    waited = checkpoint.solver.get("monitor", {}).get("waited", 0)
 
     def ends(num_epochs: int, patience: int | None) -> bool:
         return len(checkpoint.history) >= num_epochs or (patience is not None and waited >= patience)
 
-    now, before = asdict(stage.training), asdict(stage.training) | saved
+    now = asdict(stage.training)
+    before = now | checkpoint.solver.get("options", {})
     return all(ends(each["num_epochs"], each["patience"]) for each in (now, before))
 
 
