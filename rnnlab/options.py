@@ -32,6 +32,7 @@ __all__ = [
     "AttentionScore",
     "CellType",
     "Count",
+    "Delay",
     "FloatType",
     "Initialisation",
     "LossAverage",
@@ -106,6 +107,7 @@ class Stored:
 
 
 Count: TypeAlias = Annotated[int, Range("[1, inf)")]
+Delay: TypeAlias = Annotated[int, Range("[2, inf)")]
 Natural: TypeAlias = Annotated[int, Range("[0, inf)")]
 Number: TypeAlias = Annotated[float, Range("(-inf, inf)")]
 Positive: TypeAlias = Annotated[float, Range("(0, inf)")]

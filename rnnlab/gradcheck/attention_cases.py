@@ -16,6 +16,8 @@ from rnnlab.layers.review import review_shapes
 from rnnlab.options import AttentionScore
 from rnnlab.types import Array
 
+PARTS = ("source", "target", "selector and target", "delayed state")  # what a cell attends to
+
 
 def attention_cases(score: AttentionScore, normal: Callable[..., Array]) -> Iterator[Case]:
     """Keys, one query, and the attention of states to the states before them."""
@@ -79,7 +81,8 @@ def attentive_case(
 ) -> Case:
     """A cell of two units with attention, with gradients through all of its outputs."""
     states = [f"state{k}" for k in range(cell_for("gradcheck", cell).num_states)]
-    H, source, target, selector = 2, parts != "target", "target" in parts, "selector" in parts
+    H, source, selector = 2, "source" in parts or "selector" in parts, "selector" in parts
+    target, delay = "target" in parts or "delayed" in parts, 2 if "delayed" in parts else None
     shapes = attentive_shapes(
         cell,
         input_dim=2,
@@ -89,6 +92,7 @@ def attentive_case(
         score=score,
         selector=selector,
         target=target,
+        target_delay=delay,
     )
     inputs = {"x": normal(N, T, 2)} | {key: normal(N, H) for key in states}
     if source:
@@ -107,6 +111,7 @@ def attentive_case(
             lengths=LENGTHS,
             selector=selector,
             target=target,
+            target_delay=delay,
         )
         return h, contexts, *attended.values(), *final, cache
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab import layers
-from rnnlab.gradcheck.attention_cases import attention_cases, attentive_case, review_case
+from rnnlab.gradcheck.attention_cases import PARTS, attention_cases, attentive_case, review_case
 from rnnlab.gradcheck.cases import CELLS, LENGTHS, MEMORY_MASK, A, Case, D, H, L, N, T, V
 from rnnlab.gradcheck.recurrent_cases import course_cases, regularised_cases
 from rnnlab.layers.arnet import arnet_shapes
@@ -87,7 +87,7 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
         rng.random((N, T, L)),
     )
     for name in CELLS:
-        for parts in ("source", "target", "selector and target"):
+        for parts in PARTS:
             yield attentive_case(name, name, "additive", parts, normal)
     for score in BEYOND_ADDITIVE:
         yield attentive_case("gru", "gru", score, "source and target", normal)

@@ -50,6 +50,8 @@ def model_cases(
         name = f"CaptioningRNN {cell} attention to"
         yield f"{name} regions", captioner(cell, **to_regions, selector=True), (regions, captions)
         yield f"{name} its past", captioner(cell, target_attention=True), (image, captions)
+        delayed = captioner(cell, target_attention=True, target_delay=2)
+        yield f"{name} a delayed state", delayed, (image, captions)
         yield f"{name} both", captioner(cell, **to_regions, target_attention=True), (regions, captions)
     for cell, target in product(cells, (False, True)):
         options = {"num_layers": 2, "layer_dropout": 0.2, "target_attention": target}

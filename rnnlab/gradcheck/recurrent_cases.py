@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnlab import layers
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.gradcheck.attention_cases import attentive_case
+from rnnlab.gradcheck.attention_cases import PARTS, attentive_case
 from rnnlab.gradcheck.cases import LENGTHS, Case, D, H, N, T
 from rnnlab.layers.recurrent.cell import Cell, cell_for
 from rnnlab.layers.recurrent.primitive import PrimitiveCell
@@ -77,7 +77,7 @@ def cell_cases(cell: str | Cell, rng: np.random.Generator) -> Iterator[Case]:
     yield _recurrent_case(name, cell, normal, {}, None)
     yield _recurrent_case(f"{name}, lengths", cell, normal, {}, LENGTHS)
     yield from regularised_cases(name, cell, normal)
-    for parts in ("source", "target", "selector and target"):
+    for parts in PARTS:
         yield attentive_case(name, cell, "additive", parts, normal)
 
 

@@ -35,6 +35,7 @@ from rnnlab.options import (
     AttentionScore,
     CellType,
     Count,
+    Delay,
     FloatType,
     Initialisation,
     LossAverage,
@@ -104,6 +105,9 @@ class CaptioningRNN(EncoderDecoder):
     target_attention : bool
         Whether to attend to the decoder's own past states (Xia et al. 2017), with the score of ``attention``,
         or the additive one without ``attention``.
+    target_delay : int, optional
+        At least 2, with ``target_attention``: the decoder does not attend to its past, but reads the state
+        this many steps back (Xia et al. 2017, section 3.4).
     reviewer : mapping, optional
         With ``attention``: a Review Net or Recurrent Nested Model between regions and decoder, with
         ``blocks``, ``steps``, ``inter``, ``intra`` and ``dropout``; see
@@ -192,6 +196,7 @@ class CaptioningRNN(EncoderDecoder):
         attention_dim: Count | None = None,
         selector: bool = False,
         target_attention: bool = False,
+        target_delay: Delay | None = None,
         reviewer: ReviewerChoice = None,
         output: Output = "linear",
         tied_embeddings: bool = False,
@@ -217,7 +222,7 @@ class CaptioningRNN(EncoderDecoder):
 
     def __repr__(self) -> str:
         names = ["cell_type", "image_input", "input_dim", "wordvec_dim", "hidden_dim"]
-        more = ("decoder_layers", "attention", "target_attention", "tied_embeddings")
+        more = ("decoder_layers", "attention", "target_attention", "target_delay", "tied_embeddings")
         names += [name for name in more if self._options[name]]
         names += ["reviewer"] if self.reviewer.blocks else []
         options = ", ".join(f"{name}={self._options[name]!r}" for name in names)

@@ -33,6 +33,7 @@ from rnnlab.options import (
     AttentionScore,
     CellType,
     Count,
+    Delay,
     FloatType,
     Initialisation,
     LossAverage,
@@ -81,6 +82,9 @@ class Seq2Seq(EncoderDecoder):
         other scores, which have no units.
     target_attention : bool
         Whether to attend to the decoder's own past states as well (Xia et al. 2017).
+    target_delay : int, optional
+        At least 2, with ``target_attention``: the decoder does not attend to its past, but reads the state
+        this many steps back (Xia et al. 2017, section 3.4).
     reviewer : mapping, optional
         With ``attention``: a Review Net or Recurrent Nested Model between encoder and decoder, with
         ``blocks``, ``steps``, ``inter``, ``intra`` and ``dropout``; see
@@ -171,6 +175,7 @@ class Seq2Seq(EncoderDecoder):
         attention: AttentionScore | None = "additive",
         attention_dim: Count | None = None,
         target_attention: bool = False,
+        target_delay: Delay | None = None,
         reviewer: ReviewerChoice = None,
         output: Output = "deep",
         tied_embeddings: bool = False,
@@ -200,6 +205,7 @@ class Seq2Seq(EncoderDecoder):
 
     def __repr__(self) -> str:
         names = ["cell_type", "wordvec_dim", "hidden_dim", "attention", "target_attention"]
+        names += ["target_delay"] if self._options["target_delay"] else []
         names += ["decoder_layers"] if self._options["decoder_layers"] > 1 else []
         names += ["tied_embeddings"] if self._options["tied_embeddings"] else []
         options = ", ".join(f"{name}={self._options[name]!r}" for name in names)

@@ -2,6 +2,7 @@
 
     z_t = attention of h_{t-1} to the source, a memory s             ARNet, eqs 3-4
     c_t = attention of h_{t-1} to the target, h_1 .. h_{t-1}         Xia et al. 2017, eqs 6-7
+          or h_{t-target_delay}, and 0 before there is one           Xia et al. 2017, section 3.4
     h_t = cell([x_t, z_t, c_t], h_{t-1})                             ARNet, eq. 3; Xia et al. 2017, eqs 8, 10
 
 The cell is an ordinary one with the input [x_t, z_t, c_t] and the input weight [Wx; Wz; Wt]. There is a
@@ -38,6 +39,8 @@ def attentive_step_forward(x, state, memories, params, *, cell, score, selector)
     inputs, weights, cache = {"Wx": x}, {}, {}
     for part, (memory, mask) in memories.items():
         own = {name.removeprefix(f"{part}_"): p for name, p in params.items() if name.startswith(part)}
+        if part == "target" and not own:
+            score = "dot"  # of a delayed state, which has the weight 1 with any score
         context, weights[part], cache[part] = attend_forward(state[0], memory, own, score=score, mask=mask)
         if part == "source" and selector:
             w, b = params["selector_w"], params["selector_b"]
@@ -72,7 +75,7 @@ def attentive_step_backward(dstate, dcontexts, dweights, cache):
 
 def attentive_forward(
     x, state, memory, params, *,
-    cell, score="additive", memory_mask=None, lengths=None, selector=False, target=False,
+    cell, score="additive", memory_mask=None, lengths=None, selector=False, target=False, target_delay=None,
 ):  # fmt: skip
     """x (N, T, D), state (h0,) or (h0, c0), memory (N, L, C) or None -> h, contexts, weights, final state."""
     (N, T, _), H, m = x.shape, state[0].shape[1], real_steps(lengths, len(x), x.shape[1])
@@ -85,7 +88,8 @@ def attentive_forward(
         if memory is not None:
             memories["source"] = memory, m[t] * (np.ones((N, L)) if memory_mask is None else memory_mask)
         if target:
-            memories["target"] = h[:, :t], m[t] * np.ones((N, t))
+            read = np.ones(t) if target_delay is None else np.arange(t) == t - target_delay
+            memories["target"] = h[:, :t], m[t] * read
         contexts[:, t], alphas, after, cache = attentive_step_forward(
             x[:, t], state, memories, params, cell=cell, score=score, selector=selector
         )

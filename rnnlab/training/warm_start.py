@@ -156,6 +156,8 @@ def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, A
         _check_equal(path, "num_classes", *classes)
     if found.get("attention") and wanted.get("attention"):
         _check_equal(path, "global_dim", found.get("global_dim"), wanted.get("global_dim"))
+    if found.get("target_attention") and wanted.get("target_attention"):
+        _check_equal(path, "target_delay", found.get("target_delay"), wanted.get("target_delay"))
     contexts = [_contexts(each) for each in (found, wanted)]
     if "deep" in (found.get("output"), wanted.get("output")) and contexts in _OTHER_CONTEXTS:
         raise CheckpointError(path, "model: attention", contexts[0], f"{contexts[1]}, as the model has")

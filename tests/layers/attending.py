@@ -19,6 +19,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "selector": {"selector": True},
     "target": {"source": False, "target": True},
     "both": {"target": True, "selector": True},
+    "delayed": {"source": False, "target": True, "target_delay": 2},
+    "source and delayed": {"target": True, "target_delay": 2},
 }
 RAGGED = [2, 4, 0]
 MASK = [[1, 0, 1], [0, 0, 0], [1, 1, 1]]
@@ -37,6 +39,7 @@ class Batch(NamedTuple):
     score: str
     selector: bool
     target: bool
+    target_delay: int | None
     arrays: dict[str, Array]  # x, h0, c0, memory and the parameters, in this order
     lengths: Array | None = None
     memory_mask: Array | None = None
@@ -48,6 +51,7 @@ class Batch(NamedTuple):
             "score": self.score,
             "selector": self.selector,
             "target": self.target,
+            "target_delay": self.target_delay,
         }
 
     @property
@@ -108,6 +112,7 @@ def batch(
     source: bool = True,
     selector: bool = False,
     target: bool = False,
+    target_delay: int | None = None,
     N: int = 3,
     T: int = 4,
     L: int = 3,
@@ -131,6 +136,7 @@ def batch(
         score=score,
         selector=selector,
         target=target,
+        target_delay=target_delay,
     )
     arrays = {"x": rng.standard_normal((N, T, D))}
     arrays |= {f"{name}0": rng.standard_normal((N, H)) for name in kind.states}
@@ -142,6 +148,7 @@ def batch(
         score,
         selector,
         target,
+        target_delay,
         {name: array.astype(dtype) for name, array in arrays.items()},
         None if lengths is None else np.asarray(lengths, dtype=int),
         None if memory_mask is None else np.asarray(memory_mask, dtype=bool),
@@ -169,6 +176,7 @@ def any_batch(draw: st.DrawFn) -> tuple[Batch, np.random.Generator]:
         source=source,
         selector=source and draw(st.booleans()),
         target=target,
+        target_delay=draw(st.none() | st.integers(2, 4)) if target else None,
         N=N,
         T=T,
         L=L,

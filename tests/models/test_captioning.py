@@ -236,6 +236,7 @@ def test_a_config_holds_every_argument_that_was_given():
         "attention_dim": 5,
         "selector": True,
         "target_attention": True,
+        "target_delay": 3,
         "reviewer": ReviewerOptions(blocks=2, steps=3, dropout=0.1)._asdict(),
         "output": "deep",
         "tied_embeddings": True,
@@ -254,6 +255,15 @@ def test_a_config_holds_every_argument_that_was_given():
     }
     model = CaptioningRNN(WORD_TO_IDX, dtype=np.float64, **given)
     assert model.config() == {"word_to_idx": WORD_TO_IDX, "dtype": "float64", **given}
+
+
+@pytest.mark.parametrize("delay", [1, 2.0, True])
+def test_a_delay_is_at_least_two_steps(delay):
+    """One step back is the state that the cell reads anyway."""
+    with pytest.raises(
+        ValueError, match=f"target_delay is {delay}, expected an integer of at least 2 or None"
+    ):
+        build(target_attention=True, target_delay=delay)
 
 
 def test_a_model_says_what_it_is():

@@ -33,6 +33,7 @@ NUMBER_BY_NUMBER = [
     {"cell_type": "lstm", "attention": "bilinear", "selector": True, "output": "deep"} | ARNET,
     {"cell_type": "gru", "attention": "additive", "global_dim": G, "target_attention": True},
     {"cell_type": "rnn", "attention": "dot", "hidden_dim": D},
+    {"cell_type": "gru", "target_attention": True, "target_delay": 2, "output": "deep"},
     *REGULARISED[:4],
     *PENALISED,
 ]

@@ -97,6 +97,16 @@ def test_weights_over_the_past_make_the_contexts(options, rng):
     assert not np.triu(weights).any()
 
 
+def test_the_weights_of_a_delayed_state_are_one(rng):
+    model = build(target_attention=True, target_delay=2)
+    features, captions = batch(rng)
+    weights = model.align_past(features, captions)
+    T = weights.shape[1]
+    lengths = model._batch("loss", features, captions)[1].lengths
+    for row, length in zip(weights, lengths, strict=True):
+        np.testing.assert_array_equal(row, np.eye(T, k=-2) * (np.arange(T) < length)[:, None])
+
+
 @pytest.mark.parametrize("options", [{}, {"attention": "additive"}, {"image_input": "second_layer"}])
 def test_weights_over_the_past_need_target_attention(options, rng):
     with pytest.raises(ValueError, match="CaptioningRNN: this model does not attend to the decoder's own"):

@@ -34,6 +34,9 @@ COMBINATIONS += [
 COMBINATIONS += [{"tied_embeddings": True}, {"tied_embeddings": True, "output": "linear", "hidden_dim": W}]
 COMBINATIONS += [{"encoder_dim": 2, "attention": "dot"}, {"encoder_dim": 3, "attention_dim": 5}]
 COMBINATIONS += [
+    {"target_attention": True, "target_delay": 2, "attention": each} for each in (None, "additive")
+]
+COMBINATIONS += [
     {"regularisation": {"zoneout_h": 0.2, "recurrent_dropout": 0.3, "weight_dropout": 0.2}},
     {"cell_type": "lstm", "attention": None, "num_layers": 2, "regularisation": {"zoneout_c": 0.3}},
 ]

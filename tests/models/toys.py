@@ -56,6 +56,14 @@ ATTENDING += [
     },
     {"cell_type": "lstm", "attention": "additive", "project_cell": True, "state_activation": "tanh"},
     {"cell_type": "gru", "attention": "additive", "global_dim": G, "target_attention": True},
+    {"cell_type": "rnn", "target_attention": True, "target_delay": 3},
+    {
+        "cell_type": "lstm",
+        "attention": "bilinear",
+        "output": "deep",
+        "target_attention": True,
+        "target_delay": 2,
+    },
     {
         "cell_type": "lstm",
         "attention": "dot",

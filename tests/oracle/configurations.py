@@ -71,6 +71,7 @@ def captioning(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         "image_input": "initial_state" if attends else draws.one_of(*IMAGE_INPUTS),
         "attention": attention,
         "target_attention": target,
+        "target_delay": draws.optional(lambda: 1 + draws.size(2), 0.3) if target else None,
         "input_dim": draws.size(),
         "decoder_layers": draws.optional(lambda: 1 + draws.size(2), 0.3),
         "layer_dropout": draws.rate(),
@@ -100,9 +101,11 @@ def captioning(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
 def translation(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """A Seq2Seq with a batch."""
     attention, bidirectional = draws.optional(lambda: draws.one_of(*SCORES), 0.7), draws.chance(0.6)
+    target = draws.chance(0.4)
     options = recurrence(draws) | {
         "attention": attention,
-        "target_attention": draws.chance(0.4),
+        "target_attention": target,
+        "target_delay": draws.optional(lambda: 1 + draws.size(2), 0.3) if target else None,
         "bidirectional": bidirectional,
         "num_layers": draws.size(3),
         "decoder_layers": draws.size(3) if draws.chance(0.4) else 1,
@@ -196,7 +199,8 @@ def sentences(draws: Draws, attention: str | None) -> dict[str, Any]:
 
 def with_effect(options: dict[str, Any]) -> dict[str, Any]:
     """The options but those that a model refuses because they would have no effect beside the others."""
-    score = options.get("attention") or ("additive" if options.get("target_attention") else None)
+    attends_to_past = options.get("target_attention") and not options["target_delay"]
+    score = options.get("attention") or ("additive" if attends_to_past else None)
     arnets = [
         options.get(f"{part}reconstruct{end}") for part in ("", "encoder_") for end in ("ion", "or_dim")
     ]

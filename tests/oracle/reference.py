@@ -120,8 +120,11 @@ def recurrent(o: Named, p: Named, x: Tensor, source: Source, lengths: np.ndarray
             contexts.append(z)
             decoded.weights.append(weights)
         if "Wt" in p:
-            past, score = stacked(decoded.hidden, *state[:1], len(Wh)), o["attention"] or "additive"
-            c, _ = attend(state[0], past, torch.ones(N, t, dtype=torch.bool), scope(p, "target_"), score)
+            if delay := o.get("target_delay"):
+                c = decoded.hidden[t - delay] if t >= delay else torch.zeros_like(state[0])
+            else:
+                past, score = stacked(decoded.hidden, *state[:1], len(Wh)), o["attention"] or "additive"
+                c, _ = attend(state[0], past, torch.ones(N, t, dtype=torch.bool), scope(p, "target_"), score)
             gates = gates + c @ p["Wt"]
             contexts.append(c)
         state = cell_step(o["cell_type"], gates, state, Wh, masks, t)

@@ -183,6 +183,11 @@ REVIEWER = {"attention": "additive", "reviewer": {"blocks": 1, "steps": 2}}
             {"target_attention": True, "output": "deep"},
             "attention: found attention to the source alone, expected attention to the past states alone, as",
         ),
+        (
+            {"target_attention": True},
+            {"target_attention": True, "target_delay": 2},
+            "target_delay: found None, expected 2, as the model has",
+        ),
     ],
 )
 def test_parameters_that_mean_another_thing(first, second, message, tmp_path):
@@ -199,6 +204,7 @@ def test_parameters_that_mean_another_thing(first, second, message, tmp_path):
     ("first", "second"),
     [
         ({"target_attention": True}, {"attention": "additive"}),
+        ({}, {"target_attention": True, "target_delay": 2}),
         ({}, {"attention": "additive", "global_dim": 4}),
         ({"attention": "dot", "global_dim": 4}, {}),
         ({"output": "deep"}, {"output": "deep", "target_attention": True}),

@@ -28,7 +28,7 @@ from rnnlab.layers.recurrent.cell import Cell, gates_axis
 from rnnlab.layers.recurrent.packing import Packing
 from rnnlab.layers.recurrent.sequence import check_params, named_states
 from rnnlab.ops import ops_for, unchecked
-from rnnlab.options import AttentionScore
+from rnnlab.options import AttentionScore, Delay, check_option
 from rnnlab.types import Array, Params, State
 
 WEIGHTS = {"source": "Wz", "target": "Wt"}  # the weight of each context
@@ -41,15 +41,30 @@ class Attends(NamedTuple):
     source: bool
     selector: bool
     target: bool
+    delay: int | None  # of the one past state that is read instead of attention to all
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names "source" and "target" of the attentions in use, in the order of their contexts."""
         return ("source",) * self.source + ("target",) * self.target
 
+    def delay_of(self, name: str) -> int | None:
+        """The delay of an attention, which only the target may have."""
+        return self.delay if name == "target" else None
+
+    def score_of(self, name: str) -> AttentionScore:
+        """The score of an attention. One state has the weight 1 with any score; "dot" has no parameters."""
+        return self.score if self.delay_of(name) is None else "dot"
+
     def check(self, function: str) -> None:
-        """Raise ValueError for an unknown score, without attention, or for a selector without a source."""
+        """Raise ValueError for an unknown score, nothing to attend to, or an option that has no effect."""
         score_axes(function, self.score)
+        if self.delay is not None:
+            check_option(function, "target_delay", Delay, self.delay)
+            if not self.target:
+                raise InputError(
+                    f"{function}: target_delay is {self.delay} and target is False, expected True"
+                )
         if not self.names:
             raise InputError(f"{function}: neither a memory nor a target is given, expected one to attend to")
         if self.selector and not self.source:
@@ -90,9 +105,10 @@ def _attention_axes(attends: Attends, G: str) -> dict[str, str]:
     axes = {}
     for name, letters in (("source", {"C": "C", "A": "A"}), ("target", {"C": "H", "A": "B"})):
         if name in attends.names:
-            C = "H" if attends.score == "dot" else letters["C"]
+            score = attends.score_of(name)
+            C = "H" if score == "dot" else letters["C"]
             axes[WEIGHTS[name]] = f"{C} {G}"
-            for own, of_score in SCORES[attends.score].items():
+            for own, of_score in SCORES[score].items():
                 axes[f"{name}_{own}"] = " ".join(letters.get(axis, axis) for axis in of_score.split())
     if attends.selector:
         axes |= {"selector_w": "H", "selector_b": "I"}
@@ -103,20 +119,25 @@ class Context:
     """One attention and the weight of its context, prepacked for many steps."""
 
     def __init__(self, name: str, attends: Attends, params: Params, like: Array) -> None:
-        self._ops, self._score, self._grows = unchecked(ops_for(like)), attends.score, name == "target"
-        self._params = {own: params[f"{name}_{own}"] for own in SCORES[attends.score]}
+        self._ops, self._score, self._grows = (
+            unchecked(ops_for(like)),
+            attends.score_of(name),
+            name == "target",
+        )
+        self.delay = attends.delay_of(name)
+        self._params = {own: params[f"{name}_{own}"] for own in SCORES[self._score]}
         self._selector: Selector | None = None
         if name == "source" and attends.selector:
             self._selector = params["selector_w"], params["selector_b"]
-        self.keys = Keys(attends.score, self._params, reused=True, like=like)
-        self._attention = Attention(attends.score, self._params, self._selector, reused=True, like=like)
+        self.keys = Keys(self._score, self._params, reused=True, like=like)
+        self._attention = Attention(self._score, self._params, self._selector, reused=True, like=like)
         self._to_gates = self._ops.prepacked(params[WEIGHTS[name]])
 
     def cache(self, keys: Array, memory: Array, slots: Array, queries: int) -> AttentionCache:
         """A cache for this number of queries, with slots (N, L)."""
         workspace = self.workspace(keys, memory, queries, slots.shape[1])
         return AttentionCache(
-            self._score, self._params, self._selector, keys, memory, slots, workspace, self._grows
+            self._score, self._params, self._selector, keys, memory, slots, workspace, self._grows, self.delay
         )
 
     def workspace(self, keys: Array, memory: Array, queries: int, slots: int) -> Workspace:
@@ -128,7 +149,7 @@ class Context:
         self, h: Array, keys: Array, memory: Array, slots: Array, workspace: Workspace, gates: Array
     ) -> None:
         """Attend, and add the product of the context and its weight to the pre-activations."""
-        if self._grows and not slots.shape[1]:  # the first step has no past to attend to
+        if self._grows and not slots.shape[1]:  # the first steps may have no past to attend to
             workspace.context[...] = 0
             return
         self._attention.attend(h, keys, memory, slots, workspace)
@@ -242,14 +263,14 @@ class ContextBackward:
 
     def step(self, t: int, rows: slice, da: Array, h: Array, dh: Array) -> None:
         """Add to dh (n, H), the gradient of the queries h, and to the gradient of the keys."""
-        slots, dcontext = self._attention.slots_at(rows, t), self.dattended[rows]
+        slots, columns = self._attention.slots_at(rows, t), self._attention.columns(t)
         if self._attention.grows and not slots.shape[1]:
             return
-        dscores = self._dscores[rows, : slots.shape[1]]
+        dcontext, dscores = self.dattended[rows], self._dscores[rows, columns]
         self._ops.matmul_add(da, self._to_context, dcontext)
-        self._backward.attend(rows, slots, dcontext, dscores, h, dh)
+        self._backward.attend(rows, columns, slots, dcontext, dscores, h, dh)
         if self._dmemory is not None:
-            weights = self._attention.workspace.weights[rows, : slots.shape[1]]
+            weights = self._attention.workspace.weights[rows, columns]
             self._ops.attention_memory_gradient(dcontext, weights, slots, self._dmemory)
 
     def add_state_gradient(self, rows: slice, dh: Array) -> None:

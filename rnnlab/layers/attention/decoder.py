@@ -4,6 +4,7 @@
 
     z_t    attention of h_{t-1} to a memory, the source         Chen et al. 2018, eqs 3-4 (LSTM)
     t_t    attention of h_{t-1} to h_1 .. h_{t-1}, the target   Xia et al. 2017, eqs 6-7 and 10 (GRU)
+           or h_{t-delay} alone, zero in the first steps        Xia et al. 2017, section 3.4, delayed memory
 
 Any cell works, with source, target, or both. In the GRU the reset gate acts on h_{t-1} Wh of the candidate
 alone, not on the contexts (Xia et al. 2017, eq. 10). A selector beta_t = sigmoid(h_{t-1} . w + b) may scale
@@ -14,7 +15,7 @@ Parameters are a dict, and so are their gradients (:func:`attentive_shapes` list
     Wx (D, G), b (G,), Wh (H, G), ...          as in the cell
     Wz (C, G), source_Wq, source_Wm, ...       with a source; after "source_" the names of the score's
     selector_w (H,), selector_b (1,)           with a selector
-    Wt (H, G), target_Wq, target_Wm, ...       with a target
+    Wt (H, G), target_Wq, target_Wm, ...       with a target; Wt alone with a delay
 
 Backward, with da_t from the cell's backward: dz_t += da_t Wz^T, dWz += z_t^T da_t, likewise for t_t; then
 attention's backward adds to dh_{t-1}, to the source's memory, and to the earlier states.
@@ -66,6 +67,7 @@ def attentive_shapes(
     score: AttentionScore = "additive",
     selector: bool = False,
     target: bool = False,
+    target_delay: int | None = None,
 ) -> Shapes:
     """The shapes of all parameters by their names; there is a source if ``memory_dim`` is given.
 
@@ -75,12 +77,17 @@ def attentive_shapes(
         If there is no such cell or score, or the dimensions are incompatible with them.
     """
     function = "attentive_shapes"
-    cell, attends = cell_for(function, cell), Attends(score, memory_dim is not None, selector, target)
+    cell, attends = (
+        cell_for(function, cell),
+        Attends(score, memory_dim is not None, selector, target, target_delay),
+    )
     attends.check(function)
     shapes, G = cell.shapes(input_dim, hidden_dim), cell.num_gates * hidden_dim
     for name in attends.names:
         C = hidden_dim if name == "target" or memory_dim is None else memory_dim
-        own = attention_shapes(score, query_dim=hidden_dim, memory_dim=C, attention_dim=attention_dim)
+        own = attention_shapes(
+            attends.score_of(name), query_dim=hidden_dim, memory_dim=C, attention_dim=attention_dim
+        )
         shapes = distinct(function, shapes, {WEIGHTS[name]: (C, G)}, scoped(f"{name}_", own))
     if selector:
         shapes = distinct(function, shapes, {"selector_w": (hidden_dim,), "selector_b": (1,)})
@@ -99,6 +106,7 @@ def attentive_forward(
     lengths: Array | None = None,
     selector: bool = False,
     target: bool = False,
+    target_delay: int | None = None,
     regularisation: Regularisation | Mapping[str, Any] | None = None,
     rng: Random = None,
 ) -> tuple[Array, Array, dict[str, Array], State, AttentiveCache]:
@@ -124,6 +132,9 @@ def attentive_forward(
         Whether a selector scales the source's context.
     target : bool
         Whether the cell attends to its own past.
+    target_delay : int, optional
+        At least 2, with ``target``: no attention to the past; the context is the state this many steps back
+        (Xia et al. 2017, section 3.4), and zero in the first steps. It has no parameters but Wt.
     regularisation : Regularisation, or a mapping of its fields, optional
         Dropout and zoneout of the recurrence; none if left out. Attention reads the state without dropout.
     rng : numpy Generator, optional
@@ -146,7 +157,10 @@ def attentive_forward(
         to.
     """
     function = "attentive_forward"
-    cell, attends = cell_for(function, cell), Attends(score, memory is not None, selector, target)
+    cell, attends = (
+        cell_for(function, cell),
+        Attends(score, memory is not None, selector, target, target_delay),
+    )
     own = check_inputs(function, cell, attends, x, state, memory, params)
     if memory is None and memory_mask is not None:
         raise InputError(f"{function}: memory_mask is given and memory is None")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.layers.attention.contexts import Attends, Context, check_inputs
-from rnnlab.layers.attention.scores import SourceRows
+from rnnlab.layers.attention.scores import SourceRows, past_columns
 from rnnlab.layers.attention.target import StateMemory
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.embedding import WordEmbeddingCache
@@ -59,13 +59,14 @@ def attentive_start(
     memory_mask: Array | None = None,
     selector: bool = False,
     target: bool = False,
+    target_delay: int | None = None,
     regularisation: Regularisation | Mapping[str, Any] | None = None,
 ) -> AttentiveState:
     """The decoding state before the first step.
 
     Parameters
     ----------
-    state, memory, params, cell, score, memory_mask, selector, target, regularisation
+    state, memory, params, cell, score, memory_mask, selector, target, target_delay, regularisation
         As in :func:`~rnnlab.layers.attention.decoder.attentive_forward`. The parameters must not change while
         the state is in use.
 
@@ -79,7 +80,8 @@ def attentive_start(
         If a shape or a dtype is wrong, a parameter is missing, or there is nothing to attend to.
     """
     function = "attentive_start"
-    cell, attends = cell_for(function, cell), Attends(score, memory is not None, selector, target)
+    cell = cell_for(function, cell)
+    attends = Attends(score, memory is not None, selector, target, target_delay)
     own, like = check_inputs(function, cell, attends, None, state, memory, params), state[0]
     regularisation = Regularisation.of(function, regularisation)
     regularisation.check(function, cell)
@@ -143,7 +145,9 @@ def attentive_step(
     for name, (keys, memory, own_slots) in reads.items():
         context = decoder.contexts[name]
         workspace = context.workspace(keys, memory, len(h), own_slots.shape[1])
-        context.step(h, keys, memory, own_slots, workspace, gates)
+        columns = slice(None) if name == "source" else past_columns(own_slots.shape[1], context.delay)
+        read = workspace.at(slice(None), columns)
+        context.step(h, keys, memory, own_slots[:, columns], read, gates)
         contexts.append(workspace.context)
         weights[name] = workspace.weights
     attended = contexts[0] if len(contexts) == 1 else ops.concatenate(contexts, axis=1)

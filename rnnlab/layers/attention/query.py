@@ -262,7 +262,7 @@ def attention_step_backward(
     """
     check_cache("attention_step_backward", cache, AttentionStepCache)
     query, attention = cache
-    (N, L), rows = attention.slots.shape, slice(None)
+    (N, L), everything = attention.slots.shape, slice(None)
     check_gradient(
         "attention_step_backward", dcontext, attention.workspace.context.shape, query.dtype, "dcontext"
     )
@@ -274,11 +274,11 @@ def attention_step_backward(
     dquery, dmemory = ops.zeros(query.shape, query.dtype), ops.zeros(attention.memory.shape, query.dtype)
     backward = AttentionBackward(attention, reused=False)
     dcontext = dcontext.copy()  # C-contiguous, as the primitives require
-    backward.attend(rows, attention.slots, dcontext, dscores, query, dquery)
+    backward.attend(everything, everything, attention.slots, dcontext, dscores, query, dquery)
     ops.attention_memory_gradient(dcontext, attention.workspace.weights, attention.slots, dmemory)
     names = ("Wq", "v") if attention.score == "additive" else ()
     dparams = {name: ops.zeros(attention.params[name].shape, query.dtype) for name in names}
-    backward.add_query_gradient(rows, query, dparams)
+    backward.add_query_gradient(everything, query, dparams)
     backward.add_score_gradient(dparams)
     A, C = attention.keys.shape[1], attention.memory.shape[1]
     return dquery, backward.dkeys.reshape(N, L, A), dmemory.reshape(N, L, C), dparams

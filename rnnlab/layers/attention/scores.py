@@ -60,12 +60,12 @@ class Workspace(NamedTuple):
             context=ops.empty(attended.shape, dtype) if selector else attended,
         )
 
-    def at(self, rows: slice, slots: int) -> Workspace:
-        """The arrays of some rows, with their first slots only."""
+    def at(self, rows: slice, columns: slice) -> Workspace:
+        """The arrays of some rows, with some of their slots."""
         query, weights, attended, beta, context = self
         return Workspace(
             None if query is None else query[rows],
-            weights[rows, :slots],
+            weights[rows, columns],
             attended[rows],
             None if beta is None else beta[rows],
             context[rows],
@@ -82,16 +82,28 @@ class AttentionCache(NamedTuple):
     memory: Array  # (R, C)
     slots: Array  # (N, L) rows of keys and memory, -1: none
     workspace: Workspace
-    grows: bool = False  # whether the query of step t, from 0, has the first t slots only
+    grows: bool = False  # whether the slots are the states after each step, of which later steps read some
+    delay: int | None = None  # with ``grows``: read one state, this many steps back, instead of all
+
+    def columns(self, t: int) -> slice:
+        """The slots that the queries of step t, from 0, may read."""
+        return past_columns(t, self.delay) if self.grows else slice(None)
 
     def slots_at(self, rows: slice, t: int) -> Array:
         """The slots of the queries of step t, which have these rows in the workspace."""
-        return self.slots[: rows.stop - rows.start, : t if self.grows else None]
+        return self.slots[: rows.stop - rows.start, self.columns(t)]
 
     def at(self, rows: slice, t: int) -> tuple[Array, Array, Array, Workspace]:
         """Keys, memory, slots and workspace of the queries of step t, which have these rows."""
-        slots = self.slots_at(rows, t)
-        return self.keys, self.memory, slots, self.workspace.at(rows, slots.shape[1])
+        return self.keys, self.memory, self.slots_at(rows, t), self.workspace.at(rows, self.columns(t))
+
+
+def past_columns(t: int, delay: int | None) -> slice:
+    """Which of the t states before step t (from 0) the step reads: all, or that ``delay`` steps back, if any.
+
+    The last of the t states is the one that the step starts from, one step back.
+    """
+    return slice(t) if delay is None else slice(max(t - delay, 0), max(t - delay + 1, 0))
 
 
 class Attention:
@@ -151,15 +163,17 @@ class AttentionBackward:
         if workspace.beta is not None:
             self.dbeta = ops.empty(workspace.beta.shape, dtype)
 
-    def attend(self, rows: slice, slots: Array, dcontext: Array, dscores: Array, h: Array, dh: Array) -> None:
+    def attend(
+        self, rows: slice, columns: slice, slots: Array, dcontext: Array, dscores: Array, h: Array, dh: Array
+    ) -> None:
         """Add to dh (n, H) and dkeys, for the queries h (n, H), which are some rows of the workspace.
 
-        Two arguments are changed in place. ``dcontext`` (n, C), the gradient of the context, becomes the
-        gradient of the weighted sum. ``dscores`` (n, L), the gradient of the weights, becomes the gradient of
-        the scores.
+        ``slots`` (n, L) are theirs, in these columns of the workspace's weights. Two arguments are changed
+        in place. ``dcontext`` (n, C), the gradient of the context, becomes the gradient of the weighted sum.
+        ``dscores`` (n, L), the gradient of the weights, becomes the gradient of the scores.
         """
         ops, cache = self._ops, self._cache
-        workspace = cache.workspace.at(rows, slots.shape[1])
+        workspace = cache.workspace.at(rows, columns)
         if cache.selector is not None:
             dbeta, beta = self.dbeta[rows], workspace.beta
             dbeta[...] = selector_gradient(dcontext, workspace.attended, beta)

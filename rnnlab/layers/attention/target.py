@@ -96,7 +96,7 @@ def target_attention_forward(
     cache = AttentionCache(score, own, None, keys, memory, histories(packing), workspace, grows=True)
     attention = Attention(score, own, None, reused=True, like=like)
     for t, (rows, before, _) in enumerate(packing.steps):
-        attention.attend(states[before], keys, memory, cache.slots_at(rows, t), workspace.at(rows, t))
+        attention.attend(states[before], *cache.at(rows, t))
     return (
         packing.spread(workspace.context),
         packing.spread(workspace.weights),
@@ -147,9 +147,9 @@ def target_attention_backward(
         dscores = packing.gather(dweights)
     backward = AttentionBackward(attention, reused=True)
     for t, (rows, before, _) in enumerate(packing.steps):
-        past, dz = attention.slots_at(rows, t), dcontext[rows]
-        ops.attention_memory_gradient(dz, attention.workspace.weights[rows, :t], past, dmemory)
-        backward.attend(rows, past, dz, dscores[rows, :t], states[before], dstates[before])
+        past, columns, dz = attention.slots_at(rows, t), attention.columns(t), dcontext[rows]
+        ops.attention_memory_gradient(dz, attention.workspace.weights[rows, columns], past, dmemory)
+        backward.attend(rows, columns, past, dz, dscores[rows, columns], states[before], dstates[before])
         backward.add_query_gradient(rows, states[before], dparams)
     keys = Keys(attention.score, attention.params, reused=False, like=states)
     keys.backward(backward.dkeys, dmemory)

@@ -34,6 +34,8 @@ class AttentiveDecoder:
         Whether a gate scales the memory's context.
     target : bool
         Whether to attend to the past states.
+    target_delay : int, optional
+        Read the state this many steps back instead.
     """
 
     def __init__(
@@ -47,10 +49,15 @@ class AttentiveDecoder:
         score: AttentionScore = "additive",
         selector: bool = False,
         target: bool = False,
+        target_delay: int | None = None,
     ) -> None:
         self._options: dict[str, Any] = {
-            "cell": recurrence.cell, "score": score, "selector": selector, "target": target
-        }  # fmt: skip
+            "cell": recurrence.cell,
+            "score": score,
+            "selector": selector,
+            "target": target,
+            "target_delay": target_delay,
+        }
         self._regularisation = recurrence.regularisation
         self._shapes = attentive_shapes(
             input_dim=word_dim,

@@ -44,6 +44,10 @@ def check_combinations(model: str, options: Mapping[str, Any]) -> None:
     for name in ("global_dim", "selector", "doubly_stochastic"):
         if options.get(name) and not options["attention"]:
             raise InputError(f"{model}: {name} is {options[name]}, which needs attention {_SCORES}")
+    if options.get("target_delay") is not None and not options["target_attention"]:
+        raise InputError(
+            f"{model}: target_delay is {options['target_delay']}, which needs target_attention, found False"
+        )
     _check_reviewer(model, reviewer, options)
     if options.get("attention_dim") is not None:
         _check_attention_dim(model, reviewer, options)
@@ -131,6 +135,8 @@ def _check_attention_dim(model: str, reviewer: ReviewerOptions, options: Mapping
         raise InputError(f"{given}, which needs additive scores, found attention {attention!r}: leave it out")
     if not options["target_attention"]:
         raise InputError(f"{given}, which needs attention or target_attention: set one, or leave it out")
+    if options.get("target_delay") is not None:
+        raise InputError(f"{given}, which has no effect with target_delay and no attention: leave it out")
 
 
 def _check_dot(model: str, reviewer: ReviewerOptions, options: Mapping[str, Any]) -> None:

@@ -258,6 +258,7 @@ def build_decoder(
             score=attention or "additive",
             selector=options.get("selector", False),
             target=options["target_attention"],
+            target_delay=options["target_delay"],
         )
     else:
         image_dim = word_dim if image_input == "every_step" else 0

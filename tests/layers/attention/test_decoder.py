@@ -310,6 +310,13 @@ def torch_attentive(torch, b, a, mask):
         ),
         ({"memory": None, "target": True, "memory_mask": np.ones((3, 3))}, "params has no Wt, target_Wq"),
         ({"selector": True}, "params has no selector_w, selector_b, expected Wx, Wh, b, Wz, source_Wq"),
+        ({"target_delay": 2}, "target_delay is 2 and target is False, expected True"),
+        (
+            {"target": True, "target_delay": 1},
+            "target_delay is 1, expected an integer of at least 2",
+        ),
+        ({"target": True, "target_delay": 2.0}, "target_delay is 2.0, expected an integer of at least 2"),
+        ({"target": True, "target_delay": 2}, "params has no Wt, expected Wx, Wh, b, Wz"),
         ({"state": ()}, "state is a tuple of 0, expected a tuple of 2 arrays"),
         ({"state": np.zeros((3, 4))}, "state is a ndarray, expected a tuple of 2 arrays"),
         ({"memory_mask": np.ones((3, 2))}, "memory_mask has shape (3, 2), expected (N, L) = (3, 3)"),

@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 
 from rnnlab.layers.attention.query import attention_shapes
-from rnnlab.layers.attention.scores import SCORES, Keys, SourceRows, Workspace, score_axes, selector_gate
+from rnnlab.layers.attention.scores import (
+    SCORES,
+    Keys,
+    SourceRows,
+    Workspace,
+    past_columns,
+    score_axes,
+    selector_gate,
+)
 
 N, L, H, C, A = 3, 4, 5, 2, 6
 MASK = np.array([[1, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]], bool)
@@ -70,7 +78,7 @@ def test_a_workspace(additive, selector, rng):
     assert (workspace.beta is None) == (not selector)
     assert (workspace.context is workspace.attended) == (not selector)
     assert not workspace.weights.any()
-    part = workspace.at(slice(1, 3), 2)
+    part = workspace.at(slice(1, 3), slice(2))
     part.weights[...] = 1
     assert workspace.weights.sum() == 4
     assert part.context.shape == (2, C)
@@ -85,3 +93,10 @@ def test_a_score_that_there_is_not():
 def test_a_selector_is_a_sigmoid(rng):
     h, w, b = rng.standard_normal((N, H)), rng.standard_normal(H), np.array([0.3])
     np.testing.assert_allclose(selector_gate(h, w, b)[:, 0], 1 / (1 + np.exp(-(h @ w + 0.3))), rtol=1e-12)
+
+
+def test_the_past_that_a_step_reads():
+    past = list("abcdef")
+    assert [past[past_columns(t, None)] for t in range(3)] == [[], ["a"], ["a", "b"]]
+    assert [past[past_columns(t, 2)] for t in range(5)] == [[], [], ["a"], ["b"], ["c"]]
+    assert [past[past_columns(t, 3)] for t in range(5)] == [[], [], [], ["a"], ["b"]]

@@ -44,6 +44,13 @@ def classifier(**options):
             {"attention_dim": 5, "attention": "bilinear"},
             "additive scores, found attention 'bilinear'",
         ),
+        (
+            captioner,
+            {"attention_dim": 5, "target_attention": True, "target_delay": 2},
+            "which has no effect with target_delay and no attention: leave it out",
+        ),
+        (captioner, {"target_delay": 2}, "which needs target_attention, found False"),
+        (translator, {"target_delay": 3}, "which needs target_attention, found False"),
         (captioner, {"selector": True}, "needs attention 'additive', 'dot' or 'bilinear'"),
         (captioner, {"doubly_stochastic": 0.5}, "needs attention 'additive', 'dot' or 'bilinear'"),
         (captioner, {"global_dim": 5, "target_attention": True}, "needs attention 'additive'"),
@@ -112,6 +119,8 @@ def test_recurrent_dropout_on_without_recurrent_dropout(build):
     [
         (captioner, {"attention_dim": 5, "target_attention": True}),
         (captioner, {"attention_dim": 5, "attention": "additive"}),
+        (captioner, {"target_delay": 2, "target_attention": True}),
+        (translator, {"target_delay": 5, "target_attention": True, "attention": "additive"}),
         (captioner, {"attention_dim": 5, **REVIEWER}),
         (translator, {"attention_dim": 5, **REVIEWER}),
         (captioner, {"detach_target": True, "reconstructor_dim": 3}),
