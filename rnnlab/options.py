@@ -32,7 +32,6 @@ __all__ = [
     "AttentionScore",
     "CellType",
     "Count",
-    "Delay",
     "FloatType",
     "Initialisation",
     "LossAverage",
@@ -107,7 +106,6 @@ class Stored:
 
 
 Count: TypeAlias = Annotated[int, Range("[1, inf)")]
-Delay: TypeAlias = Annotated[int, Range("[2, inf)")]
 Natural: TypeAlias = Annotated[int, Range("[0, inf)")]
 Number: TypeAlias = Annotated[float, Range("(-inf, inf)")]
 Positive: TypeAlias = Annotated[float, Range("(0, inf)")]

@@ -13,6 +13,7 @@ import numpy as np
 
 from rnnlab import decoding
 from rnnlab.decoding.token_rows import token_rows
+from rnnlab.layers.attention.contexts import Delay
 from rnnlab.models.base import (
     BatchSize,
     RegularisationOptions,
@@ -35,7 +36,6 @@ from rnnlab.options import (
     AttentionScore,
     CellType,
     Count,
-    Delay,
     FloatType,
     Initialisation,
     LossAverage,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.errors import InputError
+from rnnlab.layers.attention.contexts import Delay
 from rnnlab.layers.checks import as_padded, as_tokens
 from rnnlab.models.base import (
     BatchSize,
@@ -33,7 +34,6 @@ from rnnlab.options import (
     AttentionScore,
     CellType,
     Count,
-    Delay,
     FloatType,
     Initialisation,
     LossAverage,

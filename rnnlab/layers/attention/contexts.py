@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from rnnlab.errors import InputError
 from rnnlab.layers.attention.scores import (
@@ -28,9 +28,10 @@ from rnnlab.layers.recurrent.cell import Cell, gates_axis
 from rnnlab.layers.recurrent.packing import Packing
 from rnnlab.layers.recurrent.sequence import check_params, named_states
 from rnnlab.ops import ops_for, unchecked
-from rnnlab.options import AttentionScore, Delay, check_option
+from rnnlab.options import AttentionScore, Range, check_option
 from rnnlab.types import Array, Params, State
 
+Delay: TypeAlias = Annotated[int, Range("[2, inf)")]  # one step back is the state that the cell reads anyway
 WEIGHTS = {"source": "Wz", "target": "Wt"}  # the weight of each context
 
 
