@@ -16,6 +16,8 @@ from rnnlab.errors import InputError
 from rnnlab.plots.figures import INK, new_figure
 from rnnlab.types import Array
 
+_DARKEST = 0.72  # opacity of the shade at weight 0
+
 
 def caption_grid(
     images: Sequence[Array],
@@ -67,8 +69,9 @@ def attention_grid(
 ) -> Figure:
     """Images in rows, each followed by the attention of each word of its caption.
 
-    A map is brightest at its largest weight, which is printed below it. The weights of uniform attention are
-    1 / L. A caption with more words than ``columns`` continues in the next row, below its first word.
+    An image keeps its brightness at the word's largest weight, which is printed below it, and is darker
+    elsewhere. The weights of uniform attention are 1 / L. A caption with more words than ``columns``
+    continues in the next row, below its first word.
 
     Parameters
     ----------
@@ -113,17 +116,24 @@ def attention_grid(
         height, length = np.shape(image)[:2]
         block[0, 0].imshow(image)
         for axes, word, regions in zip(block[:, 1:].ravel(), sentence, attended, strict=False):
-            axes.imshow(image, alpha=0.45)
-            largest = float(regions.max())
-            seen = regions.reshape(side, side) / max(largest, 1e-12)
-            axes.imshow(
-                seen, cmap="magma", alpha=0.6, vmin=0, vmax=1, extent=(0, length, height, 0),
-                interpolation="bilinear",
-            )  # fmt: skip
+            axes.imshow(image)
+            axes.imshow(attention_shade(regions), extent=(0, length, height, 0), interpolation="bilinear")
             axes.set_title(word, color=INK, fontsize=9, pad=2, parse_math=False)
             below = {"transform": axes.transAxes, "ha": "center", "va": "top"}
-            axes.text(0.5, -0.03, f"{largest:.2f}", color=INK, fontsize=8, **below)
+            axes.text(0.5, -0.03, f"{regions.max():.2f}", color=INK, fontsize=8, **below)
     return figure
+
+
+def attention_shade(weights: Array) -> Array:
+    """Black to lay over an image, (side, side, 4) uint8, the thinner the greater the weight of a region.
+
+    It is transparent at the largest of the weights (L,), which are those of a square grid, row by row.
+    """
+    side = math.isqrt(weights.size)
+    shares = weights.reshape(side, side) / max(float(weights.max()), 1e-12)
+    shade = np.zeros((side, side, 4), np.uint8)
+    shade[..., 3] = np.round(255 * _DARKEST * (1 - shares))
+    return shade
 
 
 def _check_images(function: str, images: Sequence[Array]) -> None:

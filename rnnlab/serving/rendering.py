@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import functools
-import math
 from importlib.resources import files
 from typing import Any
 
 import jinja2
-import numpy as np
 
 from rnnlab.data.images import data_url
+from rnnlab.plots.images import attention_shade
 from rnnlab.serving.captioning import Attention, Captioned
 from rnnlab.serving.translation import Translated
-from rnnlab.types import Array
-
-_DARKEST = 0.72  # opacity of the shade at weight 0
 
 
 def captions_html(found: Captioned, about_scores: str) -> str:
@@ -50,19 +46,10 @@ def _maps(attention: Attention) -> dict[str, Any]:
         "shape": f"{width} / {height}",
         "equal_weight": 1 / attention.weights.shape[1],
         "tiles": [
-            {"word": word, "shade": data_url(_shade(weights), lossless=True), "peak": weights.max()}
+            {"word": word, "shade": data_url(attention_shade(weights), lossless=True), "peak": weights.max()}
             for word, weights in zip(attention.words, attention.weights, strict=True)
         ],
     }
-
-
-def _shade(weights: Array) -> np.ndarray:
-    """A black picture with a pixel per region, (side, side, 4) uint8, transparent at the largest weight."""
-    side = math.isqrt(weights.size)
-    shares = weights.reshape(side, side) / max(float(weights.max()), 1e-12)
-    shade = np.zeros((side, side, 4), np.uint8)
-    shade[..., 3] = np.round(255 * _DARKEST * (1 - shares))
-    return shade
 
 
 def _render(**content: Any) -> str:

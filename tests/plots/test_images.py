@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from rnnlab import plots
+from rnnlab.plots.images import attention_shade
 
 
 def test_caption_grid(rng):
@@ -70,6 +71,21 @@ def test_attention_grid_prints_the_largest_weight_of_each_word():
     weights = np.array([[0.25] * 4, [0.91, 0.03, 0.03, 0.03]])
     figure = plots.attention_grid([np.zeros((4, 4, 3), np.uint8)], [["a", "dog"]], [weights])
     assert [text.get_text() for axes in figure.axes for text in axes.texts] == ["0.25", "0.91"]
+
+
+def test_attention_grid_darkens_an_image_but_for_the_largest_weight():
+    image, weights = np.full((6, 6, 3), 200, np.uint8), np.array([[0.5, 0.25, 0.25, 0.0]])
+    alone, attended = plots.attention_grid([image], [["dog"]], [weights]).axes
+    np.testing.assert_array_equal(alone.images[0].get_array(), image)
+    picture, shade = (each.get_array() for each in attended.images)
+    np.testing.assert_array_equal(picture, image)
+    assert not shade[..., :3].any()  # black
+    np.testing.assert_allclose(shade[..., 3] / 255, [[0, 0.36], [0.36, 0.72]], atol=1 / 255)
+
+
+def test_the_shade_of_no_attention():
+    """Padding has weights of zero."""
+    assert (attention_shade(np.zeros(4))[..., 3] == round(0.72 * 255)).all()
 
 
 def test_attention_grid_wraps_long_sentences(rng):
