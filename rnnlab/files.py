@@ -6,6 +6,7 @@ check beforehand that they can write.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
@@ -14,8 +15,9 @@ import shutil
 import stat
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,6 +29,8 @@ from rnnlab.signals import deferred_signals
 
 _SPECIAL = "it is a device or a pipe, expected a file"
 _OPENS_FOLDERS = os.name != "nt"  # Windows does not, and cannot flush a file that is opened for reading
+_NO_FLUSH = errno.EINVAL, errno.ENOTSUP  # of file systems that cannot flush a folder, such as network shares
+_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.5, 3, 4) if os.name == "nt" else ()  # seconds between attempts
 _UMASK = threading.Lock()  # the umask can only be read by setting it, which affects all threads
 
 
@@ -280,6 +284,20 @@ def _is_special(path: Path) -> bool:
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
+def move(source: Path, target: Path) -> None:
+    """Rename a file or a folder, which replaces a file of that name.
+
+    Windows refuses this while another program has one of the two open: a spreadsheet that shows
+    ``history.csv``, a virus scanner, or a command that reads a checkpoint. It is tried again for ten seconds.
+    """
+    for pause in _PAUSES:
+        with suppress(PermissionError):
+            source.replace(target)
+            return
+        time.sleep(pause)
+    source.replace(target)
+
+
 def _put(temporary: Path, target: Path, most: int) -> None:
     """Flush a file or a folder, set its permissions, and rename it.
 
@@ -294,7 +312,7 @@ def _put(temporary: Path, target: Path, most: int) -> None:
             os.umask(mask)
         mode = most & ~mask
     temporary.chmod(mode)
-    temporary.replace(target)
+    move(temporary, target)
     _sync(target.parent)
 
 
@@ -306,5 +324,8 @@ def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if not (is_folder and error.errno in _NO_FLUSH):
+            raise
     finally:
         os.close(handle)

@@ -11,6 +11,8 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import nullcontext
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -102,6 +104,57 @@ def test_where_no_folder_can_be_opened_files_are_flushed_alone(tmp_path, monkeyp
     assert (tmp_path / "a.txt").read_text() == "new"
     assert (tmp_path / "folder" / "b.txt").read_text() == "b"
     assert all(flushed)
+
+
+def opened_elsewhere(monkeypatch, attempts):
+    """Windows refuses so many times to replace a file, because another program has it open."""
+    replace, refused, pauses = Path.replace, iter(range(attempts)), []
+
+    def busy(path, target):
+        if next(refused, None) is not None:
+            raise PermissionError(errno.EACCES, "Access is denied")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", busy)
+    monkeypatch.setattr(files, "_PAUSES", (0.1, 0.2))
+    monkeypatch.setattr(files.time, "sleep", pauses.append)
+    return pauses
+
+
+def test_a_file_that_is_open_elsewhere_for_a_moment(tmp_path, monkeypatch):
+    pauses = opened_elsewhere(monkeypatch, attempts=2)
+    with atomic_write(tmp_path / "a.txt") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "a.txt").read_text() == "new"
+    assert pauses == [0.1, 0.2]
+
+
+def test_a_file_that_stays_open_elsewhere(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("old")
+    opened_elsewhere(monkeypatch, attempts=3)
+    with (
+        pytest.raises(WriteError, match="a.txt was not written: Access is denied"),
+        atomic_write(tmp_path / "a.txt") as temporary,
+    ):
+        temporary.write_text("new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "old"
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.EIO])
+def test_a_file_system_that_cannot_flush_a_folder(number, tmp_path, monkeypatch):
+    flush = os.fsync
+
+    def no_folder(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, "no flush")
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", no_folder)
+    broken = pytest.raises(WriteError, match="no flush") if number == errno.EIO else nullcontext()
+    with broken, atomic_write(tmp_path / "a.txt") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "a.txt").read_text() == "new"
 
 
 def test_threads_that_write_leave_the_umask(tmp_path, monkeypatch):

@@ -58,9 +58,11 @@ from rnnlab.cli.mpi_option import find_ranks
 from rnnlab.errors import RnnlabError
 from rnnlab.files import WriteError
 from rnnlab.ops.precision import products_precision
+from rnnlab.shell import expanded
 from rnnlab.training.distributed import ALONE, Communicator, rank_0_prints
 
 _FAILURES = (RnnlabError, OSError, MemoryError)  # any other error is a bug
+_PATHS = "run_directories", "images", "recipes"  # lists of paths, which may have wildcards
 _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 
 
@@ -74,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         # a word that the terminal cannot encode must not be an error
         sys.stdout.reconfigure(errors="backslashreplace")
+        if os.name == "nt" and not sys.stdout.isatty() and "PYTHONIOENCODING" not in os.environ:
+            sys.stdout.reconfigure(encoding="utf-8")  # a file, which other commands can then read
     return quiet_when_closed(lambda: _run(arguments))
 
 
@@ -83,11 +87,16 @@ def _run(arguments: Sequence[str] | None) -> int:
         if os.getcwd() not in sys.path:
             sys.path.append(os.getcwd())  # for the user's own cells and rules, named "module:Object"
     options, rest = _parser().parse_known_args(arguments)
+    if "#" in (sys.argv[1:] if arguments is None else arguments):
+        options.parser.error("this shell passes comments on: leave out # and the words after it")
     lists = [getattr(options, name) for name in ("sentences", "images") if hasattr(options, name)]
     if rest and lists and not any(word.startswith("-") for word in rest):
         lists[0] += rest  # argparse does not accept them after an option
     elif rest:
         options.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    for name in _PATHS:
+        if hasattr(options, name):
+            setattr(options, name, expanded(getattr(options, name)))
     ranks: Communicator = ALONE
     try:
         ranks = options.communicator = find_ranks(options)

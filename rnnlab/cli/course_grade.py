@@ -65,7 +65,7 @@ def add(actions: Any) -> None:
         "--megabytes",
         type=int,
         default=Limits.megabytes,
-        help="the memory limit of the process of a notebook, in MB (default: %(default)s)",
+        help="the memory limit of the process of a notebook in MB, on Linux (default: %(default)s)",
     )
     grade.add_argument("--seed", metavar="TEXT", help="repeat the random inputs of an earlier run")
 
@@ -74,6 +74,8 @@ def _grade(options: argparse.Namespace) -> int:
     for name in ("seconds", "megabytes"):
         if not getattr(options, name) >= LEAST[name]:
             raise InputError(f"--{name} is {getattr(options, name)}, expected at least {LEAST[name]}")
+    if sys.platform == "win32":
+        raise InputError("rnnlab course grade runs on Linux and macOS, found Windows")
     limits = Limits(seconds=options.seconds, megabytes=options.megabytes)
     source = options.source or options.submitted.parent / "source"
     check_outputs(options, "csv", "json")
@@ -88,6 +90,8 @@ def _grade(options: argparse.Namespace) -> int:
             "audit hook alone refuses files and network",
             file=sys.stderr,
         )
+    if sys.platform != "linux":
+        print("note: the memory of students' code is limited on Linux only", file=sys.stderr)
     secret = options.seed or secrets.token_hex(8)
     jobs = min(options.jobs or os.cpu_count() or 1, len(files))
     marks: list[SubmissionMark] = []

@@ -89,5 +89,7 @@ class Processes:
     def _send_on(self, number: int, frame: FrameType | None) -> None:
         with self._starting:
             self.received = signal.Signals(number)
+        if os.name == "nt":  # the console sends Ctrl-C to all processes, and no other signal can be sent
+            return
         for process in self._running:
             process.send_signal(number)  # does nothing if the process has ended

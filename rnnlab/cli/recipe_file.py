@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from rnnlab.recipes.recipe import Recipe, load_recipe
+from rnnlab.shell import quoted
 from rnnlab.training.run_directory import holds_run
 
 
@@ -21,6 +21,6 @@ def read_recipe(recipe: str, overrides: Sequence[str] = ()) -> Recipe:
     if holds_run(Path(recipe)):
         raise FileNotFoundError(
             f"recipe {recipe} is the directory of a run: resume it with rnnlab train --resume "
-            f"{shlex.quote(recipe)}, or give the file of a recipe"
+            f"{quoted(recipe)}, or give the file of a recipe"
         )
     return load_recipe(recipe, overrides)

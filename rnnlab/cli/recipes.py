@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import shutil
 import textwrap
 from pathlib import Path
@@ -13,6 +12,7 @@ from rnnlab.cli.arguments import show_help
 from rnnlab.files import atomic_text, check_writable
 from rnnlab.recipes import shipped
 from rnnlab.recipes.template import kinds, template
+from rnnlab.shell import quoted
 
 
 def add(commands: Any) -> None:
@@ -50,7 +50,7 @@ def _copy(options: argparse.Namespace) -> int:
     check_writable("FILE", target)
     with atomic_text(target) as file:
         file.write(text)
-    print(f"{target}: train it with rnnlab train {shlex.quote(str(target))}")
+    print(f"{target}: train it with rnnlab train {quoted(target)}")
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import shlex
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +26,7 @@ from rnnlab.reporting.comparison import differences_text, states_text
 from rnnlab.reporting.differences import differences
 from rnnlab.reporting.record import Record, read_records
 from rnnlab.reporting.table import write_table
+from rnnlab.shell import quoted
 from rnnlab.training.run_directory import holds_run
 from rnnlab.training.step_graphs import obstacle_of_place
 
@@ -206,5 +207,5 @@ def _words(directories: Sequence[Path]) -> str:
     """Directories in one folder as shell arguments: a pattern if it matches only these."""
     folder = directories[0].parent
     if set(directories) == {path for path in folder.iterdir() if not path.name.startswith(".")}:
-        return f"{shlex.quote(str(folder))}/*"
-    return shlex.join(map(str, directories))
+        return f"{quoted(folder)}{os.sep}*"
+    return quoted(*directories)

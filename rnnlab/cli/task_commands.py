@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TypeVar
 
 from rnnlab.errors import InputError
 from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, TranslationRecipe
 from rnnlab.runs import Run
+from rnnlab.shell import quoted
 from rnnlab.tasks import task_of
 
 Kind = TypeVar("Kind", CaptioningRecipe, TranslationRecipe, ClassificationRecipe)
@@ -27,6 +27,6 @@ def recipe_of(run: Run, kind: type[Kind]) -> Kind:
         task = task_of(run.recipe)
         raise InputError(
             f"{run.directory} holds a model that {task.does}: rnnlab {task.command} "
-            f"{shlex.quote(str(run.directory))}{_OPERANDS.get(task.command, '')}"
+            f"{quoted(run.directory)}{_OPERANDS.get(task.command, '')}"
         )
     return run.recipe

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +33,7 @@ from rnnlab.reporting.captions import captions_picture, captions_text
 from rnnlab.reporting.scores import scores_table
 from rnnlab.reporting.translations import with_references
 from rnnlab.runs import Run
+from rnnlab.shell import quoted
 from rnnlab.tasks.search import decode
 from rnnlab.training import Callback
 from rnnlab.training.callbacks import TimeBudget
@@ -102,7 +102,7 @@ def _train(options: argparse.Namespace) -> int:
         _show_classes(run, options)
     else:
         _show_captions(run, options)
-    print(f"\nReport: rnnlab report {shlex.quote(str(run.directory))} --open")
+    print(f"\nReport: rnnlab report {quoted(run.directory)} --open")
     return 0
 
 
@@ -154,7 +154,7 @@ def _resume_command(directory: Path, options: argparse.Namespace) -> str:
     """The command that resumes a run on the same device, on as many processes, in the same way."""
     how = f"{device_words(options)}{mpi_words(options)}{graphs_words(options)}"
     budget = "" if options.max_hours is None else f" --max-hours {options.max_hours:g}"
-    return f"{launcher_words(options)}rnnlab train --resume {shlex.quote(str(directory))}{how}{budget}"
+    return f"{launcher_words(options)}rnnlab train --resume {quoted(directory)}{how}{budget}"
 
 
 def _show_translations(run: Run, options: argparse.Namespace) -> None:
@@ -199,11 +199,11 @@ def _show_captions(run: Run, options: argparse.Namespace) -> None:
         print(f"\nScores of the {split} split:\n\n{scores_table(evaluated)}")
     except JavaError as error:  # the training is complete and saved
         print(f"\nNo scores: {error}. Install Java, or choose the other tokenizer:")
-        print(f"rnnlab evaluate {shlex.quote(str(run.directory))} --tokenizer simple{device_words(options)}")
+        print(f"rnnlab evaluate {quoted(run.directory)} --tokenizer simple{device_words(options)}")
 
 
 def _say_how_to_score(run: Run, library: Library, options: argparse.Namespace) -> None:
     print(f'\nScores need the extra "{library.extra}": pip install "rnnlab[{library.extra}]", then')
     split = run.recipe.evaluation.split
-    directory = shlex.quote(str(run.directory))
-    print(f"rnnlab evaluate {directory} --split {shlex.quote(split)}{device_words(options)}")
+    directory = quoted(run.directory)
+    print(f"rnnlab evaluate {directory} --split {quoted(split)}{device_words(options)}")

@@ -10,6 +10,7 @@ order. It may have images without captions. The vocabulary is built from the tra
 from __future__ import annotations
 
 import reprlib
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -159,7 +160,7 @@ def open_annotated(
     files = {"features": features}
     if global_features is not None:
         files["global_features"] = global_features
-    rows = {field: _rows_by_name(path) for field, path in files.items()}
+    rows = {field: _rows_by_name(path, _names_in(path)) for field, path in files.items()}
     encodings = recorded_encodings(files)
     splits = {}
     for split, annotated in annotated_splits.items():
@@ -217,10 +218,11 @@ def open_features(
     OSError, KeyError, ValueError
         If a file is missing or invalid, or an image has no global vector. The message names file and field.
     """
-    names, features = tuple(_rows_by_name(path)), LazyFeatures(path)
+    names, features = _names_in(path), LazyFeatures(path)
+    _rows_by_name(path, names)  # the names differ
     if global_features is None:
         return names, features
-    rows = _find(_rows_by_name(global_features), names, global_features, path)
+    rows = _find(_rows_by_name(global_features, _names_in(global_features)), names, global_features, path)
     return names, (features, LazyFeatures(global_features, rows=rows))
 
 
@@ -269,10 +271,13 @@ def _read_coco_split(path: PathLike) -> list[AnnotatedImage]:
     return captioned
 
 
-def _rows_by_name(path: PathLike) -> dict[str, int]:
+def _names_in(path: PathLike) -> tuple[str, ...]:
     with open_hdf5(path) as file:
-        names = read_names(file)
-    rows = {name: row for row, name in enumerate(names)}
+        return read_names(file)
+
+
+def _rows_by_name(path: PathLike, names: tuple[str, ...]) -> dict[str, int]:
+    rows = {_normalised(name): row for row, name in enumerate(names)}
     if len(rows) != len(names):
         raise mismatch(f"{path}: filenames", f"{len(names) - len(rows)} names twice", "each name once")
     return rows
@@ -282,11 +287,16 @@ def _find(
     rows: Mapping[str, int], names: tuple[str, ...], features: PathLike, source: PathLike
 ) -> np.ndarray:
     for name in names:
-        if name not in rows:
+        if _normalised(name) not in rows:
             raise MissingDataError(
                 f"{features}: filenames: found no {name!r}, expected all the images of {source}"
             )
-    return np.array([rows[name] for name in names], np.intp)
+    return np.array([rows[_normalised(name)] for name in names], np.intp)
+
+
+def _normalised(name: str) -> str:
+    """A file's name in composed Unicode: on a Mac an umlaut in it may be two characters."""
+    return unicodedata.normalize("NFC", name)
 
 
 def _read_rows(path: PathLike, rows: np.ndarray, lazy: bool) -> Features:

@@ -89,7 +89,7 @@ def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
     command += ["-preserveLines", "-lowerCase", "-encoding", "utf-8"]
     text = "".join(" ".join(sentence.split()) + "\n" for sentence in sentences)
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
-    lines = done.stdout.decode().split("\n")[:-1]
+    lines = done.stdout.decode().replace("\r\n", "\n").split("\n")[:-1]  # "\r\n" on Windows
     if done.returncode or len(lines) != len(sentences):
         raise JavaError(
             f"the Penn Treebank tokeniser gave {len(lines)} lines for {len(sentences)} sentences: "

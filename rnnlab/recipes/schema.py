@@ -166,6 +166,11 @@ def _value(annotation: Any, value: Any, place: Place) -> Any:
     if isinstance(value, int) and value.bit_length() > 63:
         raise RecipeError(f"{place} is {value}, expected {expected(annotation)}, of 64 bits")
     if member is EnvPath and isinstance(value, str):
+        if any(character < " " for character in value):
+            raise RecipeError(
+                f"{place} is {value!r}, expected a path without control characters: in double quotes, TOML "
+                "reads \\t and \\n as such; write / instead of \\, or use single quotes"
+            )
         return EnvPath(value)
     if not accepts(annotation, value):
         raise RecipeError(f"{place} is {value!r}, expected {expected(annotation)}{_meant(member, value)}")

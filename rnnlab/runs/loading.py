@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.parameters import Parameters
 from rnnlab.recipes.data import ShapesTable
 from rnnlab.recipes.recipe import Recipe, recipe_from_dict
+from rnnlab.shell import quoted
 from rnnlab.tasks import task_of, task_of_data
 from rnnlab.training.checkpoint import Checkpoint, model_of
 from rnnlab.training.compatibility import check_data
@@ -123,7 +123,7 @@ def open_data_of_run(recipe: Recipe) -> Any:
     folder = recipe.data.directory if isinstance(recipe.data, ShapesTable) else None
     if folder is not None and not Path(folder).exists():
         name = os.fspath(folder)
-        how = f"rnnlab data info shapes --set {shlex.quote(f'data.directory={name}')} makes them"
+        how = f"rnnlab data info shapes --set {quoted(f'data.directory={name}')} makes them"
         if not os.path.isabs(name):
             how = (
                 f"the path is relative to the current folder, {os.getcwd()}: go to the folder where the run "

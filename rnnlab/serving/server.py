@@ -131,7 +131,7 @@ def _check_import() -> None:
 @contextmanager
 def gradio_settings() -> Iterator[None]:
     """A context with Gradio's environment variables: no telemetry, and a temporary folder for uploads."""
-    with TemporaryDirectory(prefix="rnnlab-serve-") as folder:
+    with TemporaryDirectory(prefix="rnnlab-serve-", ignore_cleanup_errors=True) as folder:
         settings = {
             "GRADIO_ANALYTICS_ENABLED": "False",
             "GRADIO_TEMP_DIR": folder,

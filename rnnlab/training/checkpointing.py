@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
 import rnnlab
 from rnnlab import ops
+from rnnlab.files import WriteError
 from rnnlab.locks import InUseError
 from rnnlab.training.checkpoint import (
     Checkpoint,
@@ -263,11 +266,16 @@ class InDirectory:
             load_parameters(self._run.best, self._model)
 
     def show(self, *, at_the_end: bool = False) -> None:
-        """Write history.csv and, at most every 30 seconds and at the end, loss.png."""
+        """Write history.csv and, at most every 30 seconds and at the end, loss.png.
+
+        A file that another program keeps open on Windows, such as a spreadsheet, is left out with a warning.
+        """
         state = self._state
         if state.history:
-            self._run.write_history(state.history)
-        self._run.plot(state.losses, state.history, state.monitor, force=at_the_end)
+            with _unless_open():
+                self._run.write_history(state.history)
+        with _unless_open():
+            self._run.plot(state.losses, state.history, state.monitor, force=at_the_end)
 
     def _write(self, path: Path) -> Path:
         self._run.check_in_use()
@@ -283,3 +291,14 @@ class InDirectory:
         checkpoint = Checkpoint(model.params, described, config=self._config, **self._data, **state)
         save_checkpoint(path, checkpoint, before_rename=lambda: keep_previous(path))
         return path
+
+
+@contextmanager
+def _unless_open() -> Iterator[None]:
+    """A context in which it is a warning that another program does not let a file be replaced."""
+    try:
+        yield
+    except WriteError as error:
+        if not isinstance(error.__cause__, PermissionError):
+            raise
+        warnings.warn(f"{error}; it is written again after the next epoch", RuntimeWarning, stacklevel=2)

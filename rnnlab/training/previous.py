@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_write, move
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError, FormerFormatError, load_checkpoint
 
 
@@ -31,7 +31,7 @@ def keep_previous(checkpoint: Path) -> None:
         with atomic_write(previous_of(checkpoint)) as copy:
             shutil.copyfile(checkpoint, copy)
         return
-    os.replace(second, previous_of(checkpoint))
+    move(second, previous_of(checkpoint))
 
 
 def match_best(best: Path, epoch: int) -> bool:
@@ -50,7 +50,7 @@ def match_best(best: Path, epoch: int) -> bool:
     if is_there and found is None:
         put_back(best)  # keeps the damaged file
     else:
-        os.replace(kept, best)
+        move(kept, best)
     return True
 
 
@@ -143,6 +143,6 @@ def put_back(checkpoint: Path) -> Checkpoint | None:
             return None
         with atomic_write(checkpoint.with_suffix(f".damaged{checkpoint.suffix}")) as copy:
             shutil.copyfile(checkpoint, copy)  # not renamed: at no moment is there no checkpoint
-        os.replace(kept, checkpoint)
+        move(kept, checkpoint)
         print(f"{error}. The checkpoint before it takes its place ({_describe(found)}).", file=sys.stderr)
         return found

@@ -145,6 +145,17 @@ def test_a_wrong_command_line_shows_the_usage_of_its_command(arguments, command,
     assert error.count("\n") <= 3  # not all options
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["kernels", "#", "show", "them"], ["caption", "runs/shapes", "test", "#", "in", "a", "table"]],
+)
+def test_a_comment_that_the_shell_passes_on(arguments, capsys):
+    """As zsh does on a Mac."""
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(arguments)
+    assert "this shell passes comments on: leave out # and the words after it" in capsys.readouterr().err
+
+
 def test_a_deleted_working_directory_is_no_bug(tmp_path, monkeypatch, capsys):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")

@@ -41,6 +41,16 @@ NUMERIC = f"""{BACKWARD}gradients = []
 """
 
 
+def test_on_windows_it_says_where_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    status = cli.main(["course", "grade", str(tmp_path)])
+    monkeypatch.undo()
+    assert status == 2
+    assert "rnnlab course grade runs on Linux and macOS, found Windows" in capsys.readouterr().err
+
+
 def submissions() -> dict[str, Any]:
     """Students by what they hand in."""
     changed = submission(rnn_step_backward=stub("rnn_step_backward"))

@@ -71,6 +71,15 @@ def test_a_signal_reaches_what_runs_and_nothing_more_starts(tmp_path, number):
     assert signal.getsignal(number) == before
 
 
+def test_on_windows_the_console_sends_ctrl_c_to_all_processes(monkeypatch):
+    processes = Processes(1, {})
+    monkeypatch.setattr(processes, "_running", [None])  # to which nothing can be sent
+    monkeypatch.setattr(os, "name", "nt")
+    processes._send_on(signal.SIGINT, None)
+    monkeypatch.undo()
+    assert processes.received == signal.SIGINT
+
+
 def test_a_second_signal_may_come_while_the_first_is_sent_on(tmp_path, monkeypatch):
     begun, sent, kind = tmp_path / "a.begun", [], signal.Signals
 

@@ -81,6 +81,19 @@ def test_karpathy(karpathy, features, lazy, tmp_path):
     )
 
 
+def test_names_in_decomposed_unicode(tmp_path, karpathy):
+    """On a Mac the name of a photograph may have an umlaut as two characters."""
+    composed, decomposed = "B\u00e4r.jpg", "Ba\u0308r.jpg"
+    path, content = tmp_path / "features.h5", json.dumps(KARPATHY).replace("b.jpg", composed)
+    with h5py.File(path, "w") as file:
+        file["features"] = FEATURES
+        file["filenames"] = ["a.jpg", "unused.jpg", decomposed, "c.jpg"]
+    annotations = read_karpathy(written(tmp_path / "dataset.json", json.loads(content)))
+    train = open_annotated(annotations, path, min_count=1, standardise=False).split("train")
+    np.testing.assert_array_equal(train.features[:], FEATURES[[2, 0]].astype(np.float32))
+    assert open_features(path)[0][2] == decomposed  # the name of the file
+
+
 def test_rare_words_and_long_captions(karpathy, features):
     data = open_annotated(read_karpathy(karpathy), features, min_count=2, max_words=3, max_train=2)
     assert data.vocabulary.idx_to_word[4:] == ["a", "dog"]

@@ -88,6 +88,12 @@ def test_ptb_tokenizer():
     ]
 
 
+def test_lines_that_end_as_on_windows(monkeypatch, tmp_path):
+    fake_java(monkeypatch, tmp_path, r"printf 'a dog .\r\n\r\nthe end\r\n'")
+    tokenize = ptb_tokenizer(["A dog.", "", "The end"])
+    assert [tokenize(each) for each in ("A dog.", "", "The end")] == [["a", "dog"], [], ["the", "end"]]
+
+
 @pytest.mark.parametrize("script", ["exit 1", "echo one line"])
 def test_broken_ptb_tokenizer(monkeypatch, tmp_path, script):
     fake_java(monkeypatch, tmp_path, script)

@@ -85,6 +85,11 @@ def test_kind_chooses_the_table():
         ({"shape": CIRCLE | {"radus": 1}}, "shape.radus is unknown; did you mean radius?"),
         ({"shape": {"kind": "square", "folder": 1}}, "shape.folder is 1, expected a path or 'none'"),
         ({"title": "a\0b"}, r"title is 'a\x00b', expected a string without the character 0"),
+        (
+            {"shape": {"kind": "square", "folder": "C:\temp"}},
+            r"shape.folder is 'C:\temp', expected a path without control characters: in double quotes, TOML "
+            r"reads \t and \n as such; write / instead of \, or use single quotes",
+        ),
         ({"count": 10**30}, f"count is {10**30}, expected an integer in [1, 9], of 64 bits"),
         ({"size": 1}, "size is unknown; there are shape, count, colour, tags, options, title, filled"),
     ],

@@ -1,6 +1,9 @@
+import errno
+
 import numpy as np
 import pytest
 
+from rnnlab import files
 from rnnlab.data import PixelData
 from rnnlab.models import SequenceClassifier
 from rnnlab.training import Solver, load_checkpoint
@@ -40,6 +43,38 @@ def test_a_checkpoint_has_what_new_inputs_need(solver, tmp_path):
         assert checkpoint.config == {"name": "x"}
         assert checkpoint.vocabulary is None
     np.testing.assert_array_equal(load_checkpoint(tmp_path / "run").parameters.flat, one.model.params.flat)
+
+
+def test_a_history_that_another_program_has_open_ends_no_training(solver, tmp_path, monkeypatch):
+    """As a spreadsheet has on Windows."""
+    move, refused = files.move, []
+
+    def busy(source, target):
+        if target.name == "history.csv" and not refused:
+            refused.append(target)
+            raise PermissionError(errno.EACCES, "Access is denied")
+        move(source, target)
+
+    monkeypatch.setattr(files, "move", busy)
+    one = solver(run_dir=tmp_path / "run")
+    with pytest.warns(
+        RuntimeWarning, match="history.csv was not written: Access is denied; it is written ag"
+    ):
+        one.train()
+    assert (tmp_path / "run" / "history.csv").read_text().count("\n") == 3
+
+
+def test_a_history_that_cannot_be_written_ends_the_training(solver, tmp_path, monkeypatch):
+    move = files.move
+
+    def full(source, target):
+        if target.name == "history.csv":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        move(source, target)
+
+    monkeypatch.setattr(files, "move", full)
+    with pytest.raises(files.WriteError, match="history.csv was not written: No space left on device"):
+        solver(run_dir=tmp_path / "run").train()
 
 
 def test_the_best_parameters_are_restored_from_either_storage(solver, tmp_path):

@@ -119,5 +119,9 @@ from rnnlab.ops.numpy.masks import (
 from rnnlab.ops.numpy.optim import (
     first_non_finite,
 )
+from rnnlab.ops.threads import num_threads
 
-DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {threads()}; {products.DESCRIPTION}"
+_NO_OPENMP = "" if threads() == num_threads() else " (numba has no OpenMP threads)"
+DESCRIPTION = (
+    f"kernels compiled by numba {numba.__version__}, threads: {threads()}{_NO_OPENMP}; {products.DESCRIPTION}"
+)

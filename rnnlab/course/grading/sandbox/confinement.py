@@ -41,7 +41,7 @@ class Refused(PermissionError):
 
 
 def limit_resources(*, seconds: int, megabytes: int, output_bytes: int) -> None:
-    """Limit processor time, memory and the amount of output."""
+    """Limit processor time, the amount of output and, on Linux, memory."""
     try:
         import resource
     except ImportError:  # Windows

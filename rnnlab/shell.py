@@ -1,0 +1,26 @@
+"""The words of commands, as the shells of this system read and expand them."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+
+_WINDOWS = os.name == "nt"
+
+
+def quoted(*words: str | os.PathLike[str]) -> str:
+    """Words as they are typed: in double quotes on Windows, where backslashes are a part of paths."""
+    texts = [os.fspath(word) for word in words]
+    return subprocess.list2cmdline(texts) if _WINDOWS else shlex.join(texts)
+
+
+def expanded(words: Sequence[str]) -> list[str]:
+    """Words with the paths that match their wildcards. The shells of Windows leave this to the programs."""
+    return [path for word in words for path in _matches(word) or [word]]
+
+
+def _matches(word: str) -> list[str]:
+    return sorted(glob.glob(word)) if _WINDOWS and glob.has_magic(word) and not os.path.lexists(word) else []
