@@ -19,8 +19,15 @@ from rnnlab.training.schedules import SCHEDULES
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (".", "docs", "benchmarks", "datasets")
 DOCUMENTS = sorted(path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
+RECIPES = sorted(path.relative_to(ROOT) for path in (ROOT / "rnnlab" / "recipes" / "files").glob("*.toml"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TESTS = re.compile(r"\bpytest (?:-[^`#\n]*)?tests/[^`#\n]*")  # a command of pytest that names files
+COMMAND = re.compile(  # a command line of a shell, also in the comment that begins a recipe
+    r"^(?:# )? *(?:\$ )?(?:\w+=\S+ +)*"
+    r"(?:bash|cd|compute-sanitizer|export|git|jupyter|lint-imports|mpirun|mypy|nbgrader|pip|pre-commit|py|"
+    r"pytest|python3?|rnnlab|ruff|source|sphinx-build|srun|unzip|wget) +(?![ =])(?:.*\\\n)*.*$",
+    re.MULTILINE,
+)
 
 
 def read(document: Path) -> str:
@@ -86,6 +93,29 @@ def test_commands_of_pytest_select_tests(command):
     words = [sys.executable, "-m", *shlex.split(command), "--collect-only", "-q", "-p", "no:cacheprovider"]
     found = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout[-500:]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS + RECIPES, ids=str)
+def test_command_lines_have_no_comments(document):
+    """In zsh a comment on an interactive command line is an error, and cmd.exe has no comments."""
+    text = FENCE.sub(lambda found: "" if found[1] in ("python", "toml") else found[0], read(document))
+    assert [found[0] for found in COMMAND.finditer(text) if " #" in found[0]] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '    pip install -e ".[serve]"      # Gradio\n',
+        "```sh\n$ RNNLAB_DATA=data rnnlab train shapes # train\n```\n",
+        "    rnnlab train shapes \\\n        --epochs 3  # three epochs\n",
+        "#     rnnlab train shapes    # a minute\n",
+    ],
+)
+def test_a_comment_on_a_command_line_is_found(text, tmp_path, monkeypatch):
+    (tmp_path / "page.md").write_text(f"```python\nsource = 1  # no command\n```\n\n{text}")
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    with pytest.raises(AssertionError, match="#"):
+        test_command_lines_have_no_comments(Path("page.md"))
 
 
 def test_the_readme_is_short():

@@ -125,9 +125,11 @@ zip file that you hand in on Gradescope.
 In this folder, with Python 3.11 or newer:
 
     python -m venv .venv
-    source .venv/bin/activate        # Windows: .venv\\Scripts\\activate
+    source .venv/bin/activate
     pip install -r requirements.txt jupyterlab
     jupyter lab {stem}.ipynb
+
+On Windows the second command is `.venv\\Scripts\\activate`.
 
 No data is downloaded. The pictures and captions are generated on first use, in about 20 seconds.
 """

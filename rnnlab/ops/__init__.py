@@ -283,8 +283,8 @@ def _for_numpy() -> _Choice:
     return _Choice(fused_ops, fused_ops.DESCRIPTION)
 
 
-_INSTALL = "pip install 'rnnlab[fast]'"
-_INSTALL_CUPY = "pip install 'rnnlab[cuda12]' or 'rnnlab[cuda13]', depending on your driver"
+_INSTALL = 'pip install "rnnlab[fast]"'
+_INSTALL_CUPY = 'pip install "rnnlab[cuda12]" or "rnnlab[cuda13]", depending on your driver'
 
 
 def _reference(reason: str) -> _Choice:

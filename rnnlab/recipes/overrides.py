@@ -36,7 +36,7 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
         table: Any = copied
         if path[:1] == ["stage"] and not copied.get("stage"):
             raise RecipeError(
-                f"--set: {key.strip()}: the recipe has no stages; --set 'stage=[{{num_epochs=4}}]' makes one"
+                f'--set: {key.strip()}: the recipe has no stages; --set "stage=[{{num_epochs=4}}]" makes one'
             )
         for step in path:
             table = _inside(table, step, key)

@@ -1,6 +1,6 @@
 """Planted mistakes get the right name, and right functions are never accused.
 
-pytest -m slow -s tests/course/test_naming.py    # prints the table
+``pytest -m slow -s tests/course/test_naming.py`` prints the table.
 """
 
 import collections

@@ -36,7 +36,7 @@ def nvrtc():
     except ModuleNotFoundError:
         spec = None
     if spec is None:
-        pytest.skip("nvidia-cuda-nvrtc-cu12 is not installed: pip install -e '.[test]'")
+        pytest.skip('nvidia-cuda-nvrtc-cu12 is not installed: pip install -e ".[test]"')
     folder = Path(spec.submodule_search_locations[0], "lib")
     for builtins in folder.glob("libnvrtc-builtins.so.*"):
         ctypes.CDLL(str(builtins))

@@ -52,10 +52,10 @@ def test_the_reference_where_the_extra_is_missing(choose, monkeypatch):
     monkeypatch.setattr(rnnlab.ops.importlib, "import_module", missing)
     choose("")
     assert ops_for(np.zeros(2)) is numpy_ops
-    assert describe().endswith("(numba is not installed: pip install 'rnnlab[fast]')")
+    assert describe().endswith('(numba is not installed: pip install "rnnlab[fast]")')
     choose("fused")
     with pytest.raises(
-        ImportError, match=r"RNNLAB_OPS is 'fused', which needs numba: pip install 'rnnlab\[fast"
+        ImportError, match=r"RNNLAB_OPS is 'fused', which needs numba: pip install \"rnnlab\[fast"
     ):
         ops_for(np.zeros(2))
 

@@ -89,5 +89,5 @@ def test_a_key_of_a_stage_of_a_recipe_without_stages():
     for tables in ({}, {"stage": []}):
         with pytest.raises(RecipeError) as error:
             with_overrides(tables, ["stage.1.num_epochs=2"])
-        expected = "the recipe has no stages; --set 'stage=[{num_epochs=4}]' makes one"
+        expected = 'the recipe has no stages; --set "stage=[{num_epochs=4}]" makes one'
         assert str(error.value) == f"--set: stage.1.num_epochs: {expected}"
