@@ -18,7 +18,7 @@ from typing import Any
 
 from rnnlab.errors import InputError, NotInstalledError
 
-__all__ = ["import_numba", "kernel_threads", "limit_libraries", "num_threads"]
+__all__ = ["has_openmp_threads", "import_numba", "kernel_threads", "limit_libraries", "num_threads"]
 _MOST_THREADS = 1024  # with far more, OpenMP ends the process
 _OLDEST_NUMBA = 0, 62  # the first with LLVM's untyped pointers, which the kernels use
 
@@ -50,12 +50,17 @@ def kernel_threads() -> int:
 
     Call it after :func:`import_numba`.
     """
+    return num_threads() if has_openmp_threads() else 1
+
+
+def has_openmp_threads() -> bool:
+    """Whether numba's threads are OpenMP's. Call it after :func:`import_numba`."""
     numba = sys.modules["numba"]
     try:
         layer = numba.threading_layer()  # known once threads have run
     except ValueError:
         layer = numba.config.THREADING_LAYER
-    return num_threads() if layer == "omp" else 1
+    return layer == "omp"
 
 
 def import_numba() -> Any:

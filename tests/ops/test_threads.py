@@ -67,7 +67,7 @@ for pool in threadpoolctl.threadpool_info():
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("before", ["", "import numba"], ids=["numba after", "numba before"])
 def test_one_number_for_all_libraries(number, before):
-    pytest.importorskip("numba")
+    pytest.importorskip("numba.np.ufunc.omppool", reason="numba has no OpenMP", exc_type=ImportError)
     pytest.importorskip("threadpoolctl")
     environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     environment["RNNLAB_NUM_THREADS"] = str(number)

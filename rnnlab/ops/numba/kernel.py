@@ -46,7 +46,7 @@ if numba.config.DISABLE_JIT:
 
 # these import numba, which import_numba has set up above
 from rnnlab.ops.numba.guard import FITS, OVERLAP, guarded  # noqa: E402
-from rnnlab.ops.numba.parallel import start_threads  # noqa: E402
+from rnnlab.ops.numba.parallel import OPENMP, start_threads  # noqa: E402
 
 __all__ = [
     "DTYPES",
@@ -412,5 +412,5 @@ def _digest() -> str:
     others = folder.parent / "numpy" / "masks.py", folder.parent / "arguments.py"  # guards are built from it
     content = b"".join(path.read_bytes() for path in (*sorted(folder.glob("*.py")), *others))
     settings = numba.config.LOOP_VECTORIZE, numba.config.SLP_VECTORIZE
-    numbers = registers.VECTOR, registers.REGISTERS, amx.AMX, *settings
+    numbers = registers.VECTOR, registers.REGISTERS, amx.AMX, OPENMP, *settings
     return hashlib.sha256(content + " ".join(map(str, numbers)).encode()).hexdigest()[:8]

@@ -7,7 +7,8 @@ until all are done. A single part runs on the calling thread. If a part fails, w
 memory, the caller raises MemoryError. On x86 a part treats subnormal numbers as zero.
 
 The machine code is the same for any number of threads. numba's ``prange`` would need a separate version for
-several threads, which takes three times as long to compile.
+several threads, which takes three times as long to compile. Without OpenMP, code is compiled that does all
+parts on the calling thread: numba's other threads do not let several Python threads call kernels at once.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["in_parts", "share", "share_either_way", "slice_of", "start_threads"]
+from rnnlab.ops.threads import has_openmp_threads
 
+__all__ = ["OPENMP", "in_parts", "share", "share_either_way", "slice_of", "start_threads"]
+
+OPENMP = has_openmp_threads()
 _POINTER, _SIZE = ir.PointerType(), ir.IntType(64)
 _PAIR = ir.LiteralStructType([_SIZE, _SIZE])
 _BLOCK = 1 << 10  # elements
@@ -148,6 +152,9 @@ def _call_in_parts(b: ir.IRBuilder, entry: ir.Function, record_at: Any, parts: A
     pair = cgutils.make_anonymous_struct(b, [record_at, _SIZE(0)])
     steps = ir.Constant(_PAIR, [0, 1])  # from a part to the next
     places = [b.inttoptr(_address(b, value), _POINTER) for value in (pair, parts, steps, _SIZE(0))]
+    if not OPENMP:
+        b.call(entry, places)
+        return
     with b.if_else(b.icmp_signed("<=", parts, _SIZE(1))) as (one, several):
         with one:
             b.call(entry, places)

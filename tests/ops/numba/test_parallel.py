@@ -1,8 +1,11 @@
 """Parallel calls of compiled functions: every part once, on any number of threads, from any thread."""
 
 import itertools
+import os
 import platform
 import re
+import subprocess
+import sys
 import threading
 from functools import partial
 
@@ -14,7 +17,7 @@ pytest.importorskip("threadpoolctl")
 
 import numba
 
-from rnnlab.ops.numba.parallel import in_parts, share, share_either_way, slice_of, start_threads
+from rnnlab.ops.numba.parallel import OPENMP, in_parts, share, share_either_way, slice_of, start_threads
 
 from .compare import compiled
 
@@ -118,6 +121,7 @@ def note_threads(parts, threads):
     in_parts(parts, thread_of, (threads,))
 
 
+@pytest.mark.skipif(not OPENMP, reason="needs OpenMP")
 @pytest.mark.parametrize("parts", [2, 3])
 def test_parts_run_on_threads_of_their_own_whatever_numba_s_number_is(parts):
     threads, before = np.zeros(parts, np.int64), numba.get_num_threads()
@@ -128,6 +132,36 @@ def test_parts_run_on_threads_of_their_own_whatever_numba_s_number_is(parts):
     finally:
         numba.set_num_threads(before)
     assert sorted(threads) == list(range(parts))
+
+
+ON_ONE_THREAD = """
+import threading
+import numpy as np
+import rnnlab.ops
+rnnlab.ops.ops_for(np.zeros(1))  # imports numba with the threads of the library
+from rnnlab.ops.numba import parallel
+from rnnlab.ops.numba.arrays import _take
+assert not parallel.OPENMP
+x, rows = np.random.default_rng(0).standard_normal((64, 3)), np.arange(64)[::-1].copy()
+
+def work():
+    for parts in (1, 2, 64):  # more than numba has threads
+        out = np.zeros((64, 3))
+        _take.run(parts, x, rows, out)
+        np.testing.assert_array_equal(out, x[::-1])
+
+threads = [threading.Thread(target=work) for _ in range(4)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+"""
+
+
+def test_without_openmp_the_calling_thread_does_all_parts():
+    """As with numba from pip on macOS."""
+    environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue", "NUMBA_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", ON_ONE_THREAD], env=environment, check=True, timeout=300)
 
 
 @numba.njit
