@@ -120,12 +120,8 @@ class Context:
     """One attention and the weight of its context, prepacked for many steps."""
 
     def __init__(self, name: str, attends: Attends, params: Params, like: Array) -> None:
-        self._ops, self._score, self._grows = (
-            unchecked(ops_for(like)),
-            attends.score_of(name),
-            name == "target",
-        )
-        self.delay = attends.delay_of(name)
+        self._ops, self._score = unchecked(ops_for(like)), attends.score_of(name)
+        self._grows, self.delay = name == "target", attends.delay_of(name)
         self._params = {own: params[f"{name}_{own}"] for own in SCORES[self._score]}
         self._selector: Selector | None = None
         if name == "source" and attends.selector:

@@ -77,10 +77,8 @@ def attentive_shapes(
         If there is no such cell or score, or the dimensions are incompatible with them.
     """
     function = "attentive_shapes"
-    cell, attends = (
-        cell_for(function, cell),
-        Attends(score, memory_dim is not None, selector, target, target_delay),
-    )
+    cell = cell_for(function, cell)
+    attends = Attends(score, memory_dim is not None, selector, target, target_delay)
     attends.check(function)
     shapes, G = cell.shapes(input_dim, hidden_dim), cell.num_gates * hidden_dim
     for name in attends.names:
@@ -157,10 +155,8 @@ def attentive_forward(
         to.
     """
     function = "attentive_forward"
-    cell, attends = (
-        cell_for(function, cell),
-        Attends(score, memory is not None, selector, target, target_delay),
-    )
+    cell = cell_for(function, cell)
+    attends = Attends(score, memory is not None, selector, target, target_delay)
     own = check_inputs(function, cell, attends, x, state, memory, params)
     if memory is None and memory_mask is not None:
         raise InputError(f"{function}: memory_mask is given and memory is None")
