@@ -50,7 +50,7 @@ def batch(rng, states=2):
     ("pattern", "count"),
     [
         ("recurrent, ", 7),  # full, lengths, and five regularisations
-        ("attentive, ", 3),
+        ("attentive, ", 4),
         ("CaptioningRNN*second_layer", 1),
         ("CaptioningRNN*regularised", 1),
         ("CaptioningRNN*attention to both", 1),
