@@ -73,6 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     something is missing, 75 if the time budget of a training run is used up, 130 after Ctrl-C, 143 after
     SIGTERM, 138 after SIGUSR1, 129 after SIGHUP, and 141 if the reader of the output has closed it.
     """
+    for name in ("stdout", "stderr"):
+        if (
+            getattr(sys, name) is None
+        ):  # closed, as by >&- in a shell; a file of the run must not take its place
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         # a word that the terminal cannot encode must not be an error
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -6,11 +6,13 @@ import os
 import warnings
 from typing import Literal
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
 from rnnlab.files import atomic_write
@@ -22,12 +24,16 @@ COLORS = (BLUE, ORANGE, "#5b8c5a", "#8a5a9e", "#b08d3c")  # for several models
 def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
     """Write a figure as PNG. Characters that the font lacks are drawn as boxes, without a warning.
 
+    TeX does not set the text, whatever matplotlib's settings are: words are not written for it.
+
     Raises
     ------
     WriteError
         As :func:`rnnlab.files.atomic_write`, by which the file is written.
     """
-    with atomic_write(path) as temporary, warnings.catch_warnings():
+    for text in figure.findobj(Text):
+        text.set_usetex(False)
+    with atomic_write(path) as temporary, warnings.catch_warnings(), rc_context({"text.usetex": False}):
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         figure.savefig(temporary, format="png", dpi=dpi)
 

@@ -1,5 +1,8 @@
 """The exit status and the error messages of all commands."""
 
+import os
+import sys
+
 import pytest
 
 import rnnlab
@@ -154,6 +157,15 @@ def test_a_comment_that_the_shell_passes_on(arguments, capsys):
     with pytest.raises(SystemExit, match="2"):
         cli.main(arguments)
     assert "this shell passes comments on: leave out # and the words after it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_closed_output_is_no_bug(name, monkeypatch):
+    """As after >&- in a shell."""
+    monkeypatch.setattr(sys, name, None)
+    assert cli.main(["recipes", "list"]) == 0
+    assert getattr(sys, name).name == os.devnull
+    getattr(sys, name).close()
 
 
 def test_a_deleted_working_directory_is_no_bug(tmp_path, monkeypatch, capsys):

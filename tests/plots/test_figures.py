@@ -52,3 +52,13 @@ def test_saved_as_png_without_pyplot(losses, tmp_path):
     height, width = image.shape[:2]
     assert width / 50 == pytest.approx(figure.get_figwidth(), abs=0.05)
     assert height / 50 == pytest.approx(figure.get_figheight(), abs=0.05)
+
+
+def test_tex_sets_no_text(losses, tmp_path, monkeypatch):
+    """A user's settings may ask for it, where there is no LaTeX or a word has an underscore."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setitem(matplotlib.rcParams, "text.usetex", True)
+    figure = plots.loss_curve(losses)
+    figure.axes[0].set_title("val_loss, 50 %")
+    plots.save(figure, tmp_path / "figure.png", dpi=30)
+    assert matplotlib.image.imread(tmp_path / "figure.png").any()
