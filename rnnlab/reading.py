@@ -75,7 +75,7 @@ def read_limited(path: PathLike, most_bytes: int, expected: str) -> bytes:
     if size > most_bytes:
         raise mismatch(os.fspath(path), f"{size:,} bytes", f"{expected} of at most {most_bytes:,}")
     with open(path, "rb") as file:
-        return file.read(most_bytes)
+        return file.read(min(most_bytes, max(size, 1 << 20)))  # Python allocates what is asked for
 
 
 @contextmanager

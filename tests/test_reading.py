@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import os
 import time
+import tracemalloc
 from functools import partial
 
 import pytest
@@ -147,3 +148,13 @@ def test_a_file_above_a_limit_is_not_read(tmp_path):
         ValueError, match="x.json: found 1,099,511,627,776 bytes, expected a JSON file of at most 536,"
     ):
         load_json(tmp_path / "x.json")
+
+
+def test_a_small_file_takes_little_memory(tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    tracemalloc.start()
+    try:
+        assert load_json(tmp_path / "a.json") == {}
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()

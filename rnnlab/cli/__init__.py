@@ -125,7 +125,7 @@ def _failed(options: argparse.Namespace, error: object, status: int, ranks: Comm
     """Show an error and return the exit status; with several ranks, end the job."""
     ranks.begin_abort()
     with suppress(OSError):  # a terminal that is closed
-        print(f"rnnlab {options.command}: {error}", file=sys.stderr)
+        print(f"rnnlab {options.command}: {str(error) or 'out of memory'}", file=sys.stderr)
     ranks.abort(status)
     return status
 

@@ -159,6 +159,15 @@ def test_a_comment_that_the_shell_passes_on(arguments, capsys):
     assert "this shell passes comments on: leave out # and the words after it" in capsys.readouterr().err
 
 
+def test_too_little_memory_is_said(run, monkeypatch, capsys):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(runs, "load_run", fail)
+    assert cli.main(["caption", str(run), "val"]) == 2
+    assert capsys.readouterr().err == "rnnlab caption: out of memory\n"
+
+
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
 def test_a_closed_output_is_no_bug(name, monkeypatch):
     """As after >&- in a shell."""

@@ -411,6 +411,6 @@ def _digest() -> str:
     folder = Path(__file__).parent
     others = folder.parent / "numpy" / "masks.py", folder.parent / "arguments.py"  # guards are built from it
     content = b"".join(path.read_bytes() for path in (*sorted(folder.glob("*.py")), *others))
-    settings = numba.config.LOOP_VECTORIZE, numba.config.SLP_VECTORIZE
+    settings = numba.config.LOOP_VECTORIZE, numba.config.SLP_VECTORIZE, numba.config.BOUNDSCHECK
     numbers = registers.VECTOR, registers.REGISTERS, amx.AMX, OPENMP, *settings
     return hashlib.sha256(content + " ".join(map(str, numbers)).encode()).hexdigest()[:8]
