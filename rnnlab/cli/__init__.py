@@ -74,9 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     SIGTERM, 138 after SIGUSR1, 129 after SIGHUP, and 141 if the reader of the output has closed it.
     """
     for name in ("stdout", "stderr"):
-        if (
-            getattr(sys, name) is None
-        ):  # closed, as by >&- in a shell; a file of the run must not take its place
+        if getattr(sys, name) is None:  # closed, as by >&-; no file of the run may take its place
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         # a word that the terminal cannot encode must not be an error
@@ -115,7 +113,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except _FAILURES as error:
         if options.traceback:
             raise
-        return _failed(options, error, 1 if isinstance(error, WriteError) else 2, ranks)
+        said = "out of memory" if isinstance(error, MemoryError) and not str(error) else error
+        return _failed(options, said, 1 if isinstance(error, WriteError) else 2, ranks)
     except Exception as error:
         error.add_note(how_to_report())
         raise
@@ -125,7 +124,7 @@ def _failed(options: argparse.Namespace, error: object, status: int, ranks: Comm
     """Show an error and return the exit status; with several ranks, end the job."""
     ranks.begin_abort()
     with suppress(OSError):  # a terminal that is closed
-        print(f"rnnlab {options.command}: {str(error) or 'out of memory'}", file=sys.stderr)
+        print(f"rnnlab {options.command}: {error}", file=sys.stderr)
     ranks.abort(status)
     return status
 

@@ -362,3 +362,9 @@ def test_ctrl_c_waits_until_a_kernel_is_compiled(monkeypatch):
     found(np.ones(3), out)
     assert out.tolist() == [2, 2, 2]
     assert list(found._versions) == [np.dtype("d")]
+
+
+def test_code_that_checks_bounds_has_a_cache_of_its_own(monkeypatch):
+    before = kernels._digest.__wrapped__()
+    monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
+    assert kernels._digest.__wrapped__() != before
