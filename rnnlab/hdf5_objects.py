@@ -8,6 +8,7 @@ strings of fixed length, and reads other strings itself from the heap of the fil
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import struct
@@ -23,6 +24,13 @@ from rnnlab.reading import PathLike, check_regular, mismatch
 
 # The exceptions of h5py for damaged files; HDF5 does not document them.
 _ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError)
+
+# Reasons of the operating system for which an intact file cannot be read: it is locked, permission is denied, too
+# many files are open, memory is short, or a disk or a network does not answer.
+_NOT_READABLE = [
+    *(errno.EACCES, errno.EPERM, errno.EAGAIN, errno.EDEADLK, errno.ENOLCK, errno.EMFILE, errno.ENFILE),
+    *(errno.ENOMEM, errno.EIO, errno.ETIMEDOUT, *([errno.ESTALE] if hasattr(errno, "ESTALE") else [])),
+]
 
 # A dataset's entry for a string of variable length: its location, an item of a collection of the heap.
 _REFERENCE = np.dtype([("length", "<u4"), ("address", "<u8"), ("number", "<u4")])
@@ -44,8 +52,23 @@ def open_hdf5(path: PathLike) -> h5py.File:
     try:
         return h5py.File(path, "r")
     except OSError as error:
+        check_readable(path, error)
         found = describe_hdf5_error(error, path)
         raise OSError(f"{path}: found {found}, expected a complete HDF5 file") from error
+
+
+def check_readable(path: PathLike, error: Exception) -> None:
+    """Raise an OSError if ``error`` of h5py says nothing about the content of ``path``: it cannot be read now."""
+    path = os.fspath(path)
+    if "already open for write" in str(error):
+        raise OSError(
+            f"{path}: another program has it open for writing, or was killed meanwhile: close that program, or "
+            f"run h5clear --status {path}"
+        ) from error
+    if isinstance(error, OSError) and error.errno in _NOT_READABLE:
+        locked = "another program has locked it, expected a file that can be read"
+        said = locked if "unable to lock file" in str(error) else os.strerror(error.errno)
+        raise OSError(error.errno, said, path) from error
 
 
 def describe_hdf5_error(error: Exception, path: PathLike | None = None) -> str:

@@ -1,5 +1,6 @@
 """Objects of HDF5 files: through hard links only, in the file itself, of a size that the file can hold."""
 
+import os
 import time
 
 import h5py
@@ -37,6 +38,19 @@ def test_what_is_no_hdf5(tmp_path):
         open_hdf5(path)
     with pytest.raises(OSError, match="found a device, expected an HDF5 file"):
         open_hdf5("/dev/zero")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no advisory locks")
+def test_a_file_that_is_locked(tmp_path):
+    import fcntl
+
+    h5py.File(tmp_path / "0.h5", "w").close()
+    with (
+        open(tmp_path / "0.h5", "rb") as file,
+        pytest.raises(BlockingIOError, match=r"another program has locked it, .*0\.h5"),
+    ):
+        fcntl.flock(file, fcntl.LOCK_EX)
+        open_hdf5(tmp_path / "0.h5")
 
 
 def test_datasets_and_groups_by_name(made):

@@ -265,7 +265,7 @@ def _read_stage(folder: Path, notes: list[str]) -> tuple[StageRecord, dict[str, 
         checkpoint = load_checkpoint(folder / "last.h5")
     except FileNotFoundError:
         notes.append(f"{folder} has no last.h5, the checkpoint that every epoch writes")
-    except CheckpointError as error:
+    except (CheckpointError, OSError) as error:
         notes.append(f"{error}: the history is read from history.csv, without the losses of iterations")
     else:
         history = _checked(checkpoint.history, f"{folder / 'last.h5'}: history", notes)

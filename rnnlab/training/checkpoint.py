@@ -35,7 +35,7 @@ import rnnlab
 from rnnlab import models
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.files import atomic_hdf5
-from rnnlab.hdf5_objects import describe_hdf5_error
+from rnnlab.hdf5_objects import check_readable, describe_hdf5_error
 from rnnlab.models.base import Model
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
@@ -241,6 +241,8 @@ def load_checkpoint(path: PathLike) -> Checkpoint:
     ------
     FileNotFoundError
         If there is no such file, or no checkpoint in the directory.
+    OSError
+        If it may be intact, but cannot be read now: permission is denied, for example.
     CheckpointError
         If it is not HDF5, truncated, not a checkpoint of this version, or a field is missing or damaged.
     """
@@ -292,7 +294,7 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
 
     Raises
     ------
-    FileNotFoundError, CheckpointError
+    OSError, CheckpointError
         As :func:`load_checkpoint`; also if the class is unknown or has other parameters.
     """
     path = _file_of(path)
@@ -348,7 +350,7 @@ def load_parameters(path: PathLike, model: Any) -> None:
 
     Raises
     ------
-    FileNotFoundError, CheckpointError
+    OSError, CheckpointError
         As :func:`load_checkpoint`; also if names or shapes differ from those of the model.
     """
     path = _file_of(path)
@@ -384,9 +386,12 @@ def _file_of(path: PathLike) -> PathLike:
 
 @contextmanager
 def _open(path: PathLike) -> Iterator[h5py.File]:
-    """Open a checkpoint. Errors of HDF5 become a CheckpointError."""
+    """Open a checkpoint. Errors of HDF5 become a CheckpointError.
+
+    A lock is not needed, since a checkpoint is replaced as a whole.
+    """
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path, "r", locking=False) as file:
             found = file.attrs.get("format")
             if found in map(np.bytes_, _FORMER_FORMATS):
                 expected = f"{_FORMAT}: an earlier version of rnnlab wrote this file, train the model again"
@@ -399,6 +404,7 @@ def _open(path: PathLike) -> Iterator[h5py.File]:
     except CheckpointError:
         raise
     except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:  # h5py raises any of these
+        check_readable(path, error)
         found = describe_hdf5_error(error, path)
         raise CheckpointError(path, "file", found, "a whole checkpoint") from error
 
@@ -427,7 +433,8 @@ def _values(path: PathLike, group: h5py.Group, name: str) -> Any:
 
 
 def _damaged(path: PathLike, group: h5py.Group, name: str, error: OSError) -> CheckpointError:
-    """The error of a dataset whose values do not match its checksum."""
+    """The error of a dataset whose values do not match its checksum; OSError if they cannot be read now."""
+    check_readable(path, error)
     return CheckpointError(path, _where(group, name), f"damaged values ({error})", "those that were written")
 
 

@@ -26,7 +26,7 @@ def keep_previous(checkpoint: Path) -> None:
     second = checkpoint.with_name(f".{checkpoint.name}.kept")
     second.unlink(missing_ok=True)
     try:
-        os.link(checkpoint, second)
+        os.link(os.path.realpath(checkpoint), second)  # if it is a link, the file behind it
     except OSError:  # a file system without hard links
         with atomic_write(previous_of(checkpoint)) as copy:
             shutil.copyfile(checkpoint, copy)
@@ -79,7 +79,7 @@ def load_or_previous(checkpoint: Path) -> Checkpoint:
     except CheckpointError as error:
         try:
             return load_checkpoint(previous_of(checkpoint))
-        except (CheckpointError, FileNotFoundError):
+        except (CheckpointError, OSError):
             raise _naming_another(error, checkpoint) from None
 
 
@@ -106,7 +106,7 @@ def _naming_another(error: CheckpointError, damaged: Path) -> CheckpointError:
     for other in (previous_of(damaged), damaged.with_name("best.h5"), damaged.with_name("last.h5")):
         try:
             found = load_checkpoint(other)
-        except (CheckpointError, FileNotFoundError):
+        except (CheckpointError, OSError):
             continue
         if other.name == "best.h5" and found.average is not None:
             continue  # its parameters are the averages, from which the run cannot resume
@@ -132,6 +132,11 @@ def put_back(checkpoint: Path) -> Checkpoint | None:
     -------
     Checkpoint or None
         The checkpoint that was read; None if both are damaged.
+
+    Raises
+    ------
+    OSError
+        If one that is needed may be intact, but cannot be read now. Nothing is replaced.
     """
     kept = previous_of(checkpoint)
     try:

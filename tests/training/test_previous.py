@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import subprocess
+import sys
 
 import h5py
 import numpy as np
 import pytest
 
+from rnnlab.files import atomic_write
 from rnnlab.locks import InUseError
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
 from rnnlab.training.previous import (
@@ -124,6 +128,63 @@ def test_only_a_damaged_checkpoint_is_replaced(make_model, data, tmp_path, capsy
     put_back(last)  # there is none before it any more
     assert last.exists()
     assert capsys.readouterr().err.count("takes its place") == 1
+
+
+@pytest.mark.parametrize("reason", [errno.EACCES, errno.EMFILE, errno.EIO])
+def test_a_checkpoint_that_cannot_be_read_now_is_no_damage(make_model, data, tmp_path, monkeypatch, reason):
+    Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, batch_size=8, verbose=False).train()
+    last, opened = tmp_path / "last.h5", h5py.File
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def refused(path, *arguments, **options):
+        if os.path.samefile(path, last):
+            raise OSError(reason, "Unable to synchronously open file (unable to open file)")
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(h5py, "File", refused)
+    for read in (load_checkpoint, load_or_previous, load_or_name_another, put_back, match_best_of_epoch_2):
+        with pytest.raises(OSError, match=rf"{os.strerror(reason)}.*last.h5") as raised:
+            read(last)
+        assert raised.value.errno == reason
+        assert not isinstance(raised.value, CheckpointError)
+    assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def match_best_of_epoch_2(path):
+    return match_best(path, 2)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no advisory locks")
+def test_a_locked_checkpoint_is_read(make_model, data, tmp_path):
+    import fcntl
+
+    Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, batch_size=8, verbose=False).train()
+    with open(tmp_path / "last.h5", "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert load_or_previous(tmp_path / "last.h5").history[-1]["epoch"] == 2
+
+
+def test_a_checkpoint_that_another_program_writes_is_no_damage(make_model, data, tmp_path):
+    Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, batch_size=8, verbose=False).train()
+    last = tmp_path / "last.h5"
+    change = "import h5py, os, sys; file = h5py.File(sys.argv[1], 'r+', libver='latest'); os._exit(0)"
+    subprocess.run([sys.executable, "-c", change, str(last)], check=True)
+    with pytest.raises(OSError, match=r"last.h5: another program has it open .* run h5clear") as raised:
+        put_back(last)
+    assert not isinstance(raised.value, CheckpointError)
+    assert not last.with_name("last.damaged.h5").exists()
+
+
+def test_a_link_keeps_the_checkpoint_behind_it(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    last = tmp_path / "last.h5"
+    last.symlink_to(tmp_path / "elsewhere" / "last.h5")
+    for content in ("one", "two"):
+        with atomic_write(last) as file:
+            file.write_text(content)
+            keep_previous(last)
+    assert (last.is_symlink(), last.read_text()) == (True, "two")
+    assert (tmp_path / "last.previous.h5").read_text() == "one"
 
 
 def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):
