@@ -25,8 +25,8 @@ from rnnlab.reading import PathLike, check_regular, mismatch
 # The exceptions of h5py for damaged files; HDF5 does not document them.
 _ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError)
 
-# Reasons of the operating system for which an intact file cannot be read: it is locked, permission is denied, too
-# many files are open, memory is short, or a disk or a network does not answer.
+# Reasons of the operating system for which an intact file cannot be read: permission is denied, it is locked,
+# too many files are open, memory is short, or a disk or a network does not answer.
 _NOT_READABLE = [
     *(errno.EACCES, errno.EPERM, errno.EAGAIN, errno.EDEADLK, errno.ENOLCK, errno.EMFILE, errno.ENFILE),
     *(errno.ENOMEM, errno.EIO, errno.ETIMEDOUT, *([errno.ESTALE] if hasattr(errno, "ESTALE") else [])),
@@ -58,12 +58,12 @@ def open_hdf5(path: PathLike) -> h5py.File:
 
 
 def check_readable(path: PathLike, error: Exception) -> None:
-    """Raise an OSError if ``error`` of h5py says nothing about the content of ``path``: it cannot be read now."""
+    """Raise an OSError if ``path`` cannot be read now, so that ``error`` of h5py does not mean damage."""
     path = os.fspath(path)
     if "already open for write" in str(error):
         raise OSError(
-            f"{path}: another program has it open for writing, or was killed meanwhile: close that program, or "
-            f"run h5clear --status {path}"
+            f"{path}: another program has it open for writing, or was killed meanwhile: close that program, "
+            f"or run h5clear --status {path}"
         ) from error
     if isinstance(error, OSError) and error.errno in _NOT_READABLE:
         locked = "another program has locked it, expected a file that can be read"

@@ -45,12 +45,10 @@ def test_a_file_that_is_locked(tmp_path):
     import fcntl
 
     h5py.File(tmp_path / "0.h5", "w").close()
-    with (
-        open(tmp_path / "0.h5", "rb") as file,
-        pytest.raises(BlockingIOError, match=r"another program has locked it, .*0\.h5"),
-    ):
+    with open(tmp_path / "0.h5", "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        open_hdf5(tmp_path / "0.h5")
+        with pytest.raises(BlockingIOError, match=r"another program has locked it, .*0\.h5"):
+            open_hdf5(tmp_path / "0.h5")
 
 
 def test_datasets_and_groups_by_name(made):
