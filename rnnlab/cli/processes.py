@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -21,6 +22,15 @@ class Command(NamedTuple):
     name: str
     words: Sequence[str]
     log: Path
+
+
+def rnnlab_command() -> list[str]:
+    """The words that start ``rnnlab`` in another process, which imports modules from where this one does.
+
+    ``python -m rnnlab`` would import from the working directory first, which may hold a ``random.py``.
+    """
+    code = f"import sys; sys.path[:] = {sys.path!r}; from rnnlab.__main__ import main; sys.exit(main())"
+    return [sys.executable, "-P", "-c", code]
 
 
 class Processes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 from rnnlab.cli import bugs
 from rnnlab.cli.arguments import check_outputs, positive_integer
 from rnnlab.cli.device_option import add_graphs, device_words, graphs_words, matmul_setting
-from rnnlab.cli.processes import Command, Processes
+from rnnlab.cli.processes import Command, Processes, rnnlab_command
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.report import add_scores, add_table, check_scores, scored
 from rnnlab.cli.train import AFTER_A_SIGNAL
@@ -53,7 +52,7 @@ class Trial(NamedTuple):
         else:
             settings = [word for override in self.overrides for word in ("--set", override)]
             words = [self.recipe, *settings, "--out", str(self.directory)]
-        train = [sys.executable, "-m", "rnnlab", "train", *words, "--no-progress"]
+        train = [*rnnlab_command(), "train", *words, "--no-progress"]
         how = f"{device_words(options)}{graphs_words(options)}".split()
         return Command(self.name, [*train, *how], self.directory / _LOG)
 

@@ -6,7 +6,6 @@ same data for the solver.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.data.course import FEATURE_FILES, read_course
+from rnnlab.data.folders import public_data
 from rnnlab.data.shapes import ensure_shapes, shapes_directory
 from rnnlab.errors import InputTypeError, MissingDataError, OutOfRangeError
 from rnnlab.reading import PathLike
@@ -76,11 +76,17 @@ def load_coco_data(
 
 
 def default_directory(*, make: bool = True) -> Path:
-    """The default folder of :func:`load_coco_data`; the built-in data are generated if ``make`` is true."""
-    if root := os.environ.get("RNNLAB_DATA"):
+    """The default folder of :func:`load_coco_data`; the built-in data are generated if ``make`` is true.
+
+    Raises
+    ------
+    FileNotFoundError
+        If ``$RNNLAB_DATA`` names no existing folder.
+    """
+    if root := public_data():
         for name in ("coco_captioning", "flickr8k_cs231n"):
-            if Path(root, name).is_dir():
-                return Path(root, name)
+            if (root / name).is_dir():
+                return root / name
     return ensure_shapes() if make else shapes_directory()
 
 

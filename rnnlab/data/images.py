@@ -21,6 +21,7 @@ from PIL import Image, ImageDraw
 
 from rnnlab.data.course import IMAGE_FOLDER
 from rnnlab.data.course_arrays import default_directory
+from rnnlab.data.folders import public_data
 from rnnlab.data.photographs.reading import decode_photograph, read_photograph
 from rnnlab.errors import InputError, RnnlabError
 from rnnlab.limits import DOWNLOAD_BYTES
@@ -117,8 +118,7 @@ def _read(url: str, image_dir: PathLike | None, timeout: float, download: bool) 
         url = urllib.request.url2pathname(urlsplit(url).path)
     if image_dir is None and os.path.exists(url):
         return read_photograph(url)
-    default = default_directory(make=False) / IMAGE_FOLDER
-    return read_photograph(_find(url, [*_folders(image_dir), default]))
+    return read_photograph(_find(url, _folders(image_dir, of_default_data=True)))
 
 
 def _download(url: str, timeout: float) -> bytes:
@@ -140,8 +140,9 @@ def _download(url: str, timeout: float) -> bytes:
 def _find(name: str, folders: Iterable[Path]) -> Path:
     """The file of this name below the first folder that has it."""
     outside: list[Path] = []
-    searched = list(folders)
-    for folder in searched:
+    searched: list[Path] = []
+    for folder in folders:
+        searched.append(folder)
         path = folder / name
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
             outside.append(folder)
@@ -152,12 +153,13 @@ def _find(name: str, folders: Iterable[Path]) -> Path:
     raise FileNotFoundError(f"no such file in {', '.join(map(str, searched))}")
 
 
-def _folders(image_dir: PathLike | None) -> Iterator[Path]:
+def _folders(image_dir: PathLike | None, *, of_default_data: bool = False) -> Iterator[Path]:
     if image_dir is not None:
         yield Path(image_dir)
-    root = os.environ.get("RNNLAB_DATA")
-    if root:
-        yield Path(root) / "flickr8k" / "images"
+    if root := public_data():
+        yield root / "flickr8k" / "images"
+    if of_default_data:
+        yield default_directory(make=False) / IMAGE_FOLDER
 
 
 def _placeholder(name: str, reason: str) -> np.ndarray:

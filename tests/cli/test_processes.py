@@ -2,13 +2,15 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 
 import pytest
 
-from rnnlab.cli.processes import Command, Processes
+import rnnlab
+from rnnlab.cli.processes import Command, Processes, rnnlab_command
 
 WAITS = """
 import pathlib, signal, sys, time
@@ -35,6 +37,15 @@ def test_each_command_with_its_exit_status_and_its_output(tmp_path):
     assert (tmp_path / "env" / "log").read_text() == "two\n"
     assert [status for _, status in Processes(1, {"A": "3"}).run(commands[2:])] == [0]
     assert (tmp_path / "env" / "log").read_text() == "two\n3\n"
+
+
+def test_modules_of_the_working_directory_are_not_imported(tmp_path, monkeypatch):
+    (tmp_path / "rnnlab").mkdir()
+    for name in ("random.py", "rnnlab/__init__.py", "rnnlab/__main__.py"):
+        (tmp_path / name).write_text("raise RuntimeError('shadow')")
+    monkeypatch.chdir(tmp_path)
+    shown = subprocess.run([*rnnlab_command(), "--version"], capture_output=True, text=True)
+    assert (shown.stdout, shown.stderr, shown.returncode) == (f"rnnlab {rnnlab.__version__}\n", "", 0)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -84,6 +84,9 @@ def test_where_it_reads_when_it_is_not_told(monkeypatch, shapes, tmp_path):
     assert course_arrays.default_directory() == tmp_path / "flickr8k_cs231n"
     (tmp_path / "coco_captioning").mkdir()
     assert course_arrays.default_directory() == tmp_path / "coco_captioning"
+    monkeypatch.setenv("RNNLAB_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(FileNotFoundError, match=r"RNNLAB_DATA is '.*nowhere', expected an existing folder"):
+        load_coco_data()
 
 
 def test_minibatches_are_rows_that_belong_together(shapes, rng):

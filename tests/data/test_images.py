@@ -164,12 +164,23 @@ def test_names_of_data_stay_below_the_folders(tmp_path, monkeypatch):
 
 
 def test_a_placeholder_names_the_folders_that_were_searched(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
     monkeypatch.setenv("RNNLAB_DATA", str(tmp_path / "data"))
     reasons = []
     monkeypatch.setattr(images, "_placeholder", lambda name, reason: reasons.append(reason))
     named_image("absent.png", tmp_path)
     (reason,) = reasons
     assert reason.startswith(f"no such file in {tmp_path}, {tmp_path / 'data' / 'flickr8k' / 'images'}, ")
+
+
+def test_absent_public_data_matter_only_if_image_dir_lacks_the_image(tmp_path, monkeypatch):
+    (tmp_path / "1.png").write_bytes(PNG)
+    monkeypatch.setenv("RNNLAB_DATA", str(tmp_path / "nowhere"))
+    np.testing.assert_array_equal(named_image("1.png", tmp_path), PIXELS)
+    reasons = []
+    monkeypatch.setattr(images, "_placeholder", lambda name, reason: reasons.append(reason))
+    named_image("2.png", tmp_path)
+    assert reasons == [f"RNNLAB_DATA is '{tmp_path / 'nowhere'}', expected an existing folder"]
 
 
 def test_image_dir_comes_first(tmp_path):

@@ -9,7 +9,6 @@ shapes.json     the version of the generator, and its arguments
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from PIL import Image
 
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.course import FEATURE_FILES, IMAGE_FOLDER, write_course_files, write_features
+from rnnlab.data.folders import cache_folder, folder_named_by
 from rnnlab.data.hdf5 import read_json
 from rnnlab.data.pca import PCA
 from rnnlab.data.shapes.drawing import draw
@@ -91,13 +91,12 @@ def open_shapes(
 
 def shapes_directory() -> Path:
     """The folder of the built-in data: ``$RNNLAB_SHAPES``, or one in the checkout or the user's cache."""
-    directory = os.environ.get("RNNLAB_SHAPES")
     checkout = Path(__file__).resolve().parents[3]
-    if directory:
-        return Path(directory)
+    if directory := folder_named_by("RNNLAB_SHAPES"):
+        return directory
     if (checkout / "setup.cfg").exists():
         return checkout / "datasets" / "shapes"
-    return Path.home() / ".cache" / "rnnlab" / "shapes"
+    return cache_folder() / "shapes"
 
 
 def ensure_shapes(directory: PathLike | None = None) -> Path:

@@ -99,7 +99,7 @@ def test_directory(monkeypatch, tmp_path):
     assert shapes_directory().parts[-2:] == ("datasets", "shapes")
     assert (shapes_directory().parents[1] / "setup.cfg").exists()
     monkeypatch.setattr(build, "__file__", str(tmp_path / "a" / "b" / "c" / "build.py"))
-    monkeypatch.setattr(build.Path, "home", lambda: tmp_path / "home")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert shapes_directory() == tmp_path / "home" / ".cache" / "rnnlab" / "shapes"
 
 
