@@ -1,5 +1,6 @@
 """The ``rnnlab`` command, also as ``python -m rnnlab``."""
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -10,6 +11,7 @@ _FORMAT = warnings.formatwarning
 
 def main() -> int:
     """Run the command with the arguments of the process. Ctrl-C ends it quietly, even during imports."""
+    _open_closed_files()
     try:
         warnings.formatwarning = _formatted
         from rnnlab import cli
@@ -18,6 +20,15 @@ def main() -> int:
     except KeyboardInterrupt:
         print("rnnlab: interrupted", file=sys.stderr)
         return 130
+
+
+def _open_closed_files() -> None:
+    """Open the null device in place of closed standard files, so that no other file gets their numbers."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # open takes the lowest free number
 
 
 def _formatted(

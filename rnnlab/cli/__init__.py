@@ -63,6 +63,7 @@ from rnnlab.training.distributed import ALONE, Communicator, rank_0_prints
 
 _FAILURES = (RnnlabError, OSError, MemoryError)  # any other error is a bug
 _PATHS = "run_directories", "images", "recipes"  # lists of paths, which may have wildcards
+_STRICT = "strict", "surrogateescape"  # Python's choices for output; the second is that of the C locale
 _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 
 
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed, as by >&-; no file of the run may take its place
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in _STRICT:
         # a word that the terminal cannot encode must not be an error
         sys.stdout.reconfigure(errors="backslashreplace")
         if os.name == "nt" and not sys.stdout.isatty() and "PYTHONIOENCODING" not in os.environ:

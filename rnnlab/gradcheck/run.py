@@ -27,6 +27,7 @@ from rnnlab.gradcheck.precision import check_full_precision
 from rnnlab.gradcheck.recurrent_cases import cell_cases
 from rnnlab.gradcheck.side_effects import check_untouched
 from rnnlab.ops import ops_for, ops_on
+from rnnlab.pools import map_in_processes
 from rnnlab.types import Array
 
 Kind = Literal["layer", "model"]
@@ -107,10 +108,7 @@ def check_all(
         return
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(context.Semaphore(1),))
-    try:
-        yield from _submit(pool, check, indices)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    yield from _submit(pool, check, indices)
 
 
 def _submit(pool: ProcessPoolExecutor, check: Any, indices: list[int]) -> Iterator[Row]:
@@ -118,7 +116,7 @@ def _submit(pool: ProcessPoolExecutor, check: Any, indices: list[int]) -> Iterat
     threads = os.environ.get("RNNLAB_NUM_THREADS")
     os.environ["RNNLAB_NUM_THREADS"] = "1"
     try:
-        return pool.map(check, indices)
+        return map_in_processes(pool, check, indices)
     finally:
         del os.environ["RNNLAB_NUM_THREADS"]
         if threads is not None:

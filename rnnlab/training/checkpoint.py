@@ -37,7 +37,7 @@ from rnnlab.errors import InputError, InputTypeError
 from rnnlab.files import atomic_hdf5
 from rnnlab.hdf5_objects import check_readable, describe_hdf5_error
 from rnnlab.models.base import Model
-from rnnlab.ops import ops_for
+from rnnlab.ops import ops_for, ops_on
 from rnnlab.parameters import Parameters
 from rnnlab.reading import PathLike
 from rnnlab.training.run_directory import checkpoint_of
@@ -332,6 +332,7 @@ def model_of(path: PathLike, checkpoint: Checkpoint, known: Mapping[str, Any] | 
             found = {name: found[name] for name in shapes if name in found}
         check_shapes(path, found, shapes)
 
+    ops_on("cpu")  # a mistake in the variables that choose the kernels is none of the file
     checks = getattr(made.from_config, "__func__", None) is Model.from_config.__func__  # type: ignore[attr-defined]
     try:
         model = made.from_config(described["config"], **({"check_shapes": check} if checks else {}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -14,7 +14,15 @@ from rnnlab.training.options import Options
 
 
 class Progress:
-    """Shows nothing. The base class of the other displays."""
+    """Shows nothing. The base class of the other displays.
+
+    Attributes
+    ----------
+    broken_pipe : BrokenPipeError or None
+        The error of an output that its reader has closed.
+    """
+
+    broken_pipe: BrokenPipeError | None = None
 
     def iteration(self, iteration: int, total: int, loss: float, epoch: EpochTotals) -> None:
         """Show that an iteration is done.
@@ -118,15 +126,19 @@ class EpochLines(Progress):
 class Tolerant(Progress):
     """Another display, until its output cannot be written, such as on a full disk; then nothing.
 
-    A closed pipe ends training: nobody reads the output any more.
+    Parameters
+    ----------
+    display : Progress
+    stop : callable, optional
+        Called with a reason, if the output is a pipe whose reader has closed it.
 
     Attributes
     ----------
     display : Progress
     """
 
-    def __init__(self, display: Progress) -> None:
-        self.display = display
+    def __init__(self, display: Progress, stop: Callable[[str], None] | None = None) -> None:
+        self.display, self._stop = display, stop
 
     def iteration(self, iteration: int, total: int, loss: float, epoch: EpochTotals) -> None:
         """See :meth:`Progress.iteration`."""
@@ -152,17 +164,22 @@ class Tolerant(Progress):
     def _until_an_error(self) -> Iterator[None]:
         try:
             yield
-        except BrokenPipeError:
-            raise
-        except OSError:
+        except OSError as error:
             self.display = Progress()
+            if isinstance(error, BrokenPipeError):
+                self.broken_pipe = error
+                if self._stop is not None:
+                    self._stop("the reader of the output has closed it")
 
 
-def make_progress(options: Options) -> Progress:
-    """The display that the options describe. A bar needs a terminal; elsewhere each epoch is a line."""
+def make_progress(options: Options, stop: Callable[[str], None] | None = None) -> Progress:
+    """The display that the options describe. A bar needs a terminal; elsewhere each epoch is a line.
+
+    ``stop`` is that of :class:`Tolerant`.
+    """
     if options.progress:
-        return Tolerant(Bar() if sys.stderr.isatty() else EpochLines())
-    return Tolerant(Lines(options.print_every)) if options.verbose else Progress()
+        return Tolerant(Bar() if sys.stderr.isatty() else EpochLines(), stop)
+    return Tolerant(Lines(options.print_every), stop) if options.verbose else Progress()
 
 
 def _format(metrics: Mapping[str, float]) -> str:

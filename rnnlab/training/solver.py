@@ -421,10 +421,12 @@ class Solver:
             If a file in ``run_dir`` cannot be written. The last checkpoint remains.
         DriftError
             If the parameters of several ranks differ.
+        BrokenPipeError
+            If the reader of the output has closed it: after the iteration, with a checkpoint.
         """
         self.stop_reason = self.signal = None
         self.interrupted = self.stop_requested = False
-        progress = Progress() if self._communicator.rank else make_progress(self.options)
+        progress = Progress() if self._communicator.rank else make_progress(self.options, self.stop)
         try:
             with (
                 products_in(self.options.matmul),
@@ -450,6 +452,8 @@ class Solver:
                 self.stop_requested = self._is_to_stop(interrupt)  # and rank 0 has written everything
         finally:
             progress.close()
+        if progress.broken_pipe is not None and self.signal is None:
+            raise progress.broken_pipe
 
     def stop(self, reason: str) -> None:
         """Stop :meth:`train` after the current iteration, as Ctrl-C does: for callbacks.

@@ -1,12 +1,13 @@
 """The exit status and the error messages of all commands."""
 
+import io
 import os
 import sys
 
 import pytest
 
 import rnnlab
-from rnnlab import cli, runs
+from rnnlab import cli, ops, runs
 from rnnlab.errors import InputError, NotInstalledError, RnnlabError
 
 
@@ -166,6 +167,26 @@ def test_too_little_memory_is_said(run, monkeypatch, capsys):
     monkeypatch.setattr(runs, "load_run", fail)
     assert cli.main(["caption", str(run), "val"]) == 2
     assert capsys.readouterr().err == "rnnlab caption: out of memory\n"
+
+
+def test_a_word_that_the_output_cannot_encode_is_escaped(monkeypatch):
+    """As in the C locale, whose output Python opens with the error handler surrogateescape."""
+    for errors in ("strict", "surrogateescape"):
+        output = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors=errors)
+        monkeypatch.setattr(sys, "stdout", output)
+        monkeypatch.setattr(cli, "_run", lambda _: print("straße \udce4"))
+        cli.main([])
+        assert output.buffer.getvalue().decode().split() == ["stra\\xdfe", "\\udce4"]
+
+
+@pytest.mark.parametrize("asked", ["fast", "numpy "])
+def test_a_mistake_in_the_choice_of_kernels_is_not_one_of_the_run(asked, run, monkeypatch, capsys):
+    monkeypatch.setenv("RNNLAB_OPS", asked)
+    ops._for_numpy.cache_clear()
+    assert cli.main(["caption", str(run), "val"]) == 2
+    ops._for_numpy.cache_clear()
+    error = capsys.readouterr().err
+    assert error == f"rnnlab caption: RNNLAB_OPS is {asked!r}, expected 'numpy' or 'fused'\n"
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])

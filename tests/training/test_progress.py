@@ -51,14 +51,19 @@ def test_what_cannot_be_shown_is_left_out(display, monkeypatch):
     assert Full.writes == written
 
 
-def test_a_closed_pipe_is_an_error(monkeypatch):
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_closed_pipe_stops_training(monkeypatch, stops):
     class Closed(io.StringIO):
         def write(self, text):
             raise BrokenPipeError
 
     monkeypatch.setattr(sys, "stdout", Closed())
-    with pytest.raises(BrokenPipeError):
-        show(Tolerant(Lines(print_every=1)))
+    reasons = []
+    tolerant = Tolerant(Lines(print_every=1), reasons.append if stops else None)
+    show(tolerant)
+    assert reasons == ["the reader of the output has closed it"][:stops]
+    assert isinstance(tolerant.broken_pipe, BrokenPipeError)
+    assert Progress().broken_pipe is None
 
 
 def test_silence(capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import shutil
 import signal
@@ -521,3 +522,35 @@ def test_an_evaluation_that_fails_on_a_full_disk(make_model, data, tmp_path, mon
     with pytest.raises(RuntimeError, match="no Java") as error:
         solver.train()
     assert "No checkpoint was written" in error.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "iterations"), [(0, 1), (1, 2), (6, 7), (7, 7), (8, 8), (30, 28)]
+)  # 7 iterations and a validation per epoch
+def test_a_closed_output_ends_a_run_after_a_checkpoint(
+    make_model, make_data, tmp_path, monkeypatch, lines, iterations
+):
+    """As in `rnnlab train RECIPE | head -LINES`."""
+
+    class Pipe(io.StringIO):
+        written = 0
+
+        def write(self, text):
+            self.written += text.count("\n")
+            if self.written > lines:
+                raise BrokenPipeError
+            return len(text)
+
+    shown = OPTIONS | {"verbose": True, "print_every": 1}
+    reference = Solver(make_model(), make_data(), **OPTIONS)
+    reference.train()
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", Pipe())
+        solver = Solver(make_model(), make_data(), run_dir=tmp_path, **shown)
+        with pytest.raises(BrokenPipeError):
+            solver.train()
+    assert solver.stop_reason == "the reader of the output has closed it"
+    assert len(load_checkpoint(tmp_path / "last.h5").losses) == iterations
+    resumed = Solver.resume(tmp_path, make_model(), make_data(), num_epochs=4)
+    resumed.train()
+    assert_same_run(resumed, reference)

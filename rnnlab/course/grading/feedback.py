@@ -6,6 +6,7 @@ value is the points, which is nbgrader's way to give partial credit.
 
 from __future__ import annotations
 
+import functools
 import html
 import logging
 import multiprocessing
@@ -25,6 +26,7 @@ from rnnlab.course.source_notebook import without_hidden_tests
 from rnnlab.errors import InputError
 from rnnlab.extras import Library
 from rnnlab.files import atomic_text
+from rnnlab.pools import map_in_processes
 
 __all__ = ["require_gradebook", "write_feedback"]
 
@@ -142,10 +144,10 @@ def _write_pages(course: Path, assignment: str, students: Sequence[str], jobs: i
     if jobs == 1:
         _write_pages_of(course, assignment, students)
         return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("forkserver")) as pool:
-        shares = [students[first::jobs] for first in range(min(jobs, len(students)))]
-        for written in [pool.submit(_write_pages_of, course, assignment, share) for share in shares]:
-            written.result()
+    shares = [students[first::jobs] for first in range(min(jobs, len(students)))]
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("forkserver"))
+    for _ in map_in_processes(pool, functools.partial(_write_pages_of, course, assignment), shares):
+        pass
 
 
 def _write_pages_of(course: Path, assignment: str, students: Sequence[str]) -> None:

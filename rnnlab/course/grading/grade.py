@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import multiprocessing
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from rnnlab.course.grading.submission import BadSubmission, helpers, read_submis
 from rnnlab.course.grading.suspicions import suspicions_of_code
 from rnnlab.course.notebook_cells import CourseNotebook, read_notebook
 from rnnlab.errors import InputError
+from rnnlab.pools import map_in_processes
 
 __all__ = ["SubmittedFile", "find_submissions", "grade_submission", "grade_submissions"]
 
@@ -108,16 +110,11 @@ def grade_submissions(
     jobs : int
         The number of processes.
     """
+    grade = functools.partial(grade_submission, limits=limits, secret=secret)
     if jobs == 1:
-        yield from (grade_submission(each, limits=limits, secret=secret) for each in files)
-        return
-    context = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        waiting = [pool.submit(grade_submission, each, limits=limits, secret=secret) for each in files]
-        try:
-            yield from (each.result() for each in waiting)
-        finally:
-            pool.shutdown(cancel_futures=True)
+        return map(grade, files)
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("forkserver"))
+    return map_in_processes(pool, grade, files)
 
 
 def filters_system_calls() -> bool:

@@ -105,6 +105,7 @@ class StudentProcess:
         self._requests: int | None = None
         self._replies: int | None = None
         self._output: IO[bytes] | None = None
+        self._said = ""  # the last line of the output of a process that has ended
         self.problems: dict[str, str] = {}  # problems of the definitions, by cell
         self.functions: set[str] = set()  # names of the defined functions
         self.filtered = False  # whether the kernel filters its system calls
@@ -198,6 +199,7 @@ class StudentProcess:
             if end is not None:
                 os.close(end)
         if self._output is not None:
+            self._said = _last_line(self._output)
             self._output.close()
         self._requests = self._replies = self._output = None
 
@@ -227,7 +229,10 @@ class StudentProcess:
             try:
                 answer = self._ask({"limits": limits, "code": "\n".join(self._cells.values())}, seconds=60)
             except Stopped as stopped:
-                raise OSError(f"a process for students' functions does not start: it {stopped}") from None
+                said = f": {self._said}" if self._said else ""
+                raise OSError(
+                    f"a process for students' functions does not start: it {stopped}{said}"
+                ) from None
         self.filtered = bool(answer["filtered"])
 
     def _ask(self, request: Mapping[str, Any], seconds: float | None = None) -> Mapping[str, Any]:
@@ -294,6 +299,13 @@ class StudentProcess:
     def _stop_because(self, reason: str) -> NoReturn:
         self.stop()
         raise Stopped(reason)
+
+
+def _last_line(output: IO[bytes]) -> str:
+    """The end of the last line of a file."""
+    output.seek(max(0, output.seek(0, os.SEEK_END) - 500))
+    lines = output.read().decode("utf-8", "replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def _computed(given: Mapping[str, Callable[..., Any]], question: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rnnlab.course.grading import process
 from rnnlab.course.grading.process import Limits, Stopped, StudentProcess
 from rnnlab.course.grading.sandbox import wire
 
@@ -247,3 +248,12 @@ forged = forge()
 def test_bad_limits(option: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{option} is {value!r}"):
         Limits(**{option: value})
+
+
+def test_a_process_that_does_not_start_says_why(monkeypatch):
+    monkeypatch.setattr(process, "_START", "import nothing_of_this_name")
+    with (
+        StudentProcess({}, LIMITS) as student,
+        pytest.raises(OSError, match=r"does not start: it ends the process \(exit status 1\): ModuleNotF"),
+    ):
+        student.start()

@@ -41,7 +41,7 @@ class Refused(PermissionError):
 
 
 def limit_resources(*, seconds: int, megabytes: int, output_bytes: int) -> None:
-    """Limit processor time, the amount of output and, on Linux, memory."""
+    """Limit processor time, the amount of output and, on Linux, memory; lower limits of the system stay."""
     try:
         import resource
     except ImportError:  # Windows
@@ -54,6 +54,9 @@ def limit_resources(*, seconds: int, megabytes: int, output_bytes: int) -> None:
     if sys.platform == "linux":
         limits[resource.RLIMIT_AS] = (megabytes << 20, megabytes << 20)
     for which, limit in limits.items():
+        _, most = resource.getrlimit(which)
+        if most != resource.RLIM_INFINITY:
+            limit = (min(limit[0], most), min(limit[1], most))
         resource.setrlimit(which, limit)
 
 

@@ -174,6 +174,19 @@ def test_the_numbers_of_calls(column: int, header: str) -> None:
 
 
 @pytest.mark.slow
+def test_lower_limits_of_the_system_stay(tmp_path: Path) -> None:
+    script = (
+        f"import resource, sys\nsys.path.insert(0, {str(Path(confinement.__file__).parent)!r})\n"
+        "import confinement\nresource.setrlimit(resource.RLIMIT_CPU, (20, 30))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50, 1000))\n"
+        "confinement.limit_resources(seconds=25, megabytes=500, output_bytes=100)\n"
+        "print(*map(resource.getrlimit, [resource.RLIMIT_CPU, resource.RLIMIT_FSIZE]))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.stdout == "(25, 26) (100, 100)\n"
+
+
+@pytest.mark.slow
 def test_limits_of_the_process(tmp_path: Path) -> None:
     script = (
         f"import sys\nsys.path.insert(0, {str(Path(confinement.__file__).parent)!r})\n"
