@@ -56,7 +56,7 @@ def check_model(
         The largest error that passes.
     floor : float, optional
         A difference of at most this norm passes, whatever the error, and the table says "too small to tell".
-        If left out, it is an estimate of the rounding in the losses, 1e-16 loss sqrt(elements) / h, and at
+        If left out, it is an estimate of the rounding in the losses, 2e-16 loss sqrt(elements) / h, and at
         least 1e-10. Draw larger parameters to check gradients close to zero.
     seed : int, optional
         Draw dropout with this seed, the same in every evaluation; no dropout if left out.
@@ -116,7 +116,7 @@ def check_model(
                 return eval_numerical_gradient(evaluate, model.params[name], verbose=False, h=step)
 
             (error, numerical), norm = compared(grad, numeric, h, tolerance), float(np.linalg.norm(grad))
-            rounding = np.finfo(float).eps / 2 * abs(float(value)) * np.sqrt(grad.size) / h
+            rounding = np.finfo(float).eps * abs(float(value)) * np.sqrt(grad.size) / h
             hidden = float(np.linalg.norm(grad - numerical)) <= (
                 max(1e-10, rounding) if floor is None else floor
             )
