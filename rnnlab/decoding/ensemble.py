@@ -33,7 +33,7 @@ class Ensemble:
     ----------
     models : sequence of StepModel
         At least one. All of them have the same vocabulary.
-    average : "probabilities" or "log_probabilities", keyword only, as below
+    average : "probabilities" or "log_probabilities"
         What is averaged; log-probabilities are normalised again.
     num_arrays : sequence of int, optional
         For models that read different features of the same images: the number of arrays that each model

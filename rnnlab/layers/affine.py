@@ -16,9 +16,17 @@ from rnnlab.types import Array
 
 
 class AffineCache(NamedTuple):
-    """Arrays that the backward needs."""
+    """Arrays that :func:`affine_backward` needs."""
 
-    x: Array  # (N, d_1, ..., d_k) or (N, T, D), as given to the forward
+    x: Array  # (N, d_1, ..., d_k), as given to the forward
+    w: Array  # (D, M)
+    b: Array  # (M,)
+
+
+class TemporalAffineCache(NamedTuple):
+    """Arrays that :func:`temporal_affine_backward` needs."""
+
+    x: Array  # (N, T, D)
     w: Array  # (D, M)
     b: Array  # (M,)
 
@@ -91,7 +99,7 @@ def affine_backward(
     return ops.matmul(dout, w.T).reshape(x.shape) if input_gradient else None, dw, db
 
 
-def temporal_affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, AffineCache]:
+def temporal_affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, TemporalAffineCache]:
     """Affine map of each step of each sequence.
 
     Parameters
@@ -103,7 +111,7 @@ def temporal_affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, Affine
     Returns
     -------
     out : (N, T, M)
-    cache : AffineCache
+    cache : TemporalAffineCache
 
     Raises
     ------
@@ -115,11 +123,11 @@ def temporal_affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, Affine
     ops = ops_of("temporal_affine_forward", x=x, w=w, b=b)
     check_shapes("temporal_affine_forward", x=(x, "N T D"), w=(w, "D M"), b=(b, "M"))
     N, T, D = x.shape
-    return ops.affine(x.reshape(N * T, D), w, b).reshape(N, T, w.shape[1]), AffineCache(x, w, b)
+    return ops.affine(x.reshape(N * T, D), w, b).reshape(N, T, w.shape[1]), TemporalAffineCache(x, w, b)
 
 
 def temporal_affine_backward(
-    dout: Array, cache: AffineCache, *, into: tuple[Array, Array] | None = None
+    dout: Array, cache: TemporalAffineCache, *, into: tuple[Array, Array] | None = None
 ) -> tuple[Array, Array, Array]:
     """Backward of :func:`temporal_affine_forward`.
 
@@ -138,7 +146,7 @@ def temporal_affine_backward(
     ValueError, TypeError
         If dout or ``into`` has a wrong shape or dtype, or the cache is from another function.
     """
-    check_cache("temporal_affine_backward", cache, AffineCache)
+    check_cache("temporal_affine_backward", cache, TemporalAffineCache)
     x, w, b = cache
     ops_of("temporal_affine_backward", dout=dout, x=x)
     check_shapes("temporal_affine_backward", x=(x, "N T D"), w=(w, "D M"), dout=(dout, "N T M"))

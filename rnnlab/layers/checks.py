@@ -261,8 +261,9 @@ def check_cache(function: str, cache: Any, expected: type) -> None:
         If it is not.
     """
     if not isinstance(cache, expected):
+        forward = function.replace("_backward", "_forward")
         raise InputTypeError(
-            f"{function}: cache is a {type(cache).__name__}, expected the cache of the forward"
+            f"{function}: cache is a {type(cache).__name__}, expected the {expected.__name__} of {forward}"
         )
 
 

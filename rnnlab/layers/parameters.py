@@ -20,7 +20,10 @@ def select_params(function: str, params: Mapping[str, Array], names: Mapping[str
     """
     missing = [name for name in names if name not in params]
     if missing:
-        raise InputError(f"{function}: params has no {', '.join(missing)}, expected {', '.join(names)}")
+        raise InputError(
+            f"{function}: params has no {', '.join(missing)}, expected {', '.join(names)}; "
+            f"found {', '.join(params) or 'nothing'}"
+        )
     return {name: params[name] for name in names}
 
 

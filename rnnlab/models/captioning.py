@@ -68,7 +68,7 @@ class CaptioningRNN(EncoderDecoder):
         The recurrent cell: a built-in one, a registered one, or "package.module:Object".
     dtype : dtype
         The dtype of all parameters and arithmetic: float32 for training, float64 for gradient checks.
-    image_input : str, keyword only, as are all below
+    image_input : str
         How the image enters: as the "initial_state"; as the "first_input", before the first word (NIC); at
         "every_step", concatenated with the word (LRCN); or at every step into the "second_layer" instead of
         the first (LRCN, factored).
@@ -341,8 +341,8 @@ class CaptioningRNN(EncoderDecoder):
         """
         return self._align(*self._batch("align", features, captions, "captions", several=False))
 
-    def _build_encoder(self, recurrence: Recurrence, num_states: int, decoder_states: int) -> Any:
-        return build_image_encoder(num_states, decoder_states, self._options)
+    def _build_encoder(self, recurrence: Recurrence, num_states: int) -> Any:
+        return build_image_encoder(num_states, self._options)
 
     def _inputs(self, function: str, features: Features) -> tuple[Features, int]:
         """The checked features, and their number of rows."""

@@ -66,7 +66,7 @@ class SequenceClassifier(Model):
         The recurrent cell: a built-in one, a registered one, or "package.module:Object".
     dtype : dtype
         The dtype of all parameters and arithmetic: float32 for training, float64 for gradient checks.
-    readout : "last" or "mean", keyword only, as are all below
+    readout : "last" or "mean"
         Classify the state after the last real step, or the mean of the states after all real steps.
     num_layers : int
         Number of recurrent layers.

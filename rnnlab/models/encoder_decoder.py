@@ -102,7 +102,7 @@ class EncoderDecoder(Inference, ABC):
             name, options, memory_dim=memory_dim, num_states=recurrence.cell.num_states
         )
         self.decoder = build_decoder(recurrence, self.reviewer.memory_dim, options)
-        self.encoder = self._build_encoder(recurrence, self.reviewer.num_states, self.decoder.num_states)
+        self.encoder = self._build_encoder(recurrence, self.reviewer.num_states)
         self.embedding = WordEmbedding(V, options["wordvec_dim"], dropout=options["word_dropout"])
         self.output = build_output(self.decoder.context_dim, V, options)
         self.output_loss = OutputLoss(self.output)
@@ -124,7 +124,7 @@ class EncoderDecoder(Inference, ABC):
     # ------------------------------------------------------------------ the encoder, by the subclass
 
     @abstractmethod
-    def _build_encoder(self, recurrence: Recurrence, num_states: int, decoder_states: int) -> Any:
+    def _build_encoder(self, recurrence: Recurrence, num_states: int) -> Any:
         """The encoder that the options choose.
 
         ``num_states`` is the number of states that its reader starts from: the reviewer, or the decoder.
@@ -147,7 +147,7 @@ class EncoderDecoder(Inference, ABC):
         """The gradients of the encoder's inputs, of word vectors and of hidden states, as one tuple."""
 
     def widened_from(self, config: Mapping[str, Any]) -> tuple[str, ...]:
-        """The parameters whose first rows have the meaning of all rows in a model with another configuration.
+        """The parameters of which a warm start from a model with ``config`` may fill the first rows only.
 
         That is the deep output's weight of the contexts, if the other model attends to the source only and
         this one to both source and target.

@@ -64,7 +64,7 @@ class Seq2Seq(EncoderDecoder):
         "package.module:Object".
     dtype : dtype
         The dtype of all parameters and arithmetic: float32 for training, float64 for gradient checks.
-    encoder_dim : int, optional, keyword only, as are all below
+    encoder_dim : int, optional
         Units of each direction of an encoder layer, ``hidden_dim`` if left out.
     num_layers : int
         Number of encoder layers.
@@ -328,7 +328,7 @@ class Seq2Seq(EncoderDecoder):
         """The decoding state of each sentence (N, L), before <START> is read."""
         return self._start(self._inputs("start", source)[0])
 
-    def _build_encoder(self, recurrence: Recurrence, num_states: int, decoder_states: int) -> Any:
+    def _build_encoder(self, recurrence: Recurrence, num_states: int) -> Any:
         return build_token_encoder(recurrence, len(self.source_word_to_idx), num_states, self._options)
 
     def _inputs(self, function: str, source: Array) -> tuple[SourceBatch, int]:

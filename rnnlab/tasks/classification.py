@@ -12,6 +12,7 @@ from rnnlab.data import PixelData, open_digits, open_mnist
 from rnnlab.data.pixels import PixelInputs, PixelSplit
 from rnnlab.data.split_data import batches
 from rnnlab.decoding.ensemble import Average
+from rnnlab.errors import InputError
 from rnnlab.layers import softmax_loss
 from rnnlab.metrics import Statistics, accuracy, confusion_matrix, mean_of
 from rnnlab.models import ClassifierEnsemble, SequenceClassifier
@@ -141,6 +142,8 @@ class ClassificationTask(Task):
             If it has no images.
         """
         indices = np.arange(limited(evaluation.max_images, len(data.split(split))))
+        if not indices.size:
+            raise InputError(f"evaluate: {split} is empty, expected at least one image")
 
         def classified(rows: np.ndarray) -> tuple[np.ndarray, float]:
             x, labels = data.batch(split, rows)

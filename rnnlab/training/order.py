@@ -86,7 +86,9 @@ class DataOrder:
         epoch, batch, num_batches = state["epoch"], state["batch"], state["num_batches"]
         most = 0 if num_batches is None else num_batches
         if not (epoch >= 0 and 0 <= batch <= most):
-            raise InputError(f"order: epoch {epoch}, batch {batch} of {num_batches}")
+            raise InputError(
+                f"order: epoch is {epoch} and batch is {batch}, expected at least 0, and batch at most {most}"
+            )
         np.random.default_rng().bit_generator.state = state["generator"]  # ValueError unless it is a state
         self.epoch, self.batch, self._num_batches = epoch, batch, num_batches
         self._before_epoch = state["generator"]

@@ -160,7 +160,7 @@ class Cosine(Schedule):
 
 @dataclass(kw_only=True)
 class Warmup(Schedule):
-    """Linear from 0 to 1 in the first ``over`` iterations or epochs, times the schedule ``then``.
+    """Linear from 1 / over to 1 in the first ``over`` iterations or epochs, times the schedule ``then``.
 
     In the k-th iteration or epoch, counted from 1, the factor is k / over. ``then`` is the table of another
     schedule; constant if left out. It counts from the beginning of training, or from the end of the warmup

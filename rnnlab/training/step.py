@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab import models
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.training.distributed import ALONE, Communicator
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
@@ -330,5 +329,5 @@ def _mean(parts: Iterable[tuple[int, Mapping[str, float]]]) -> Mapping[str, floa
 
 
 def _loss_weights(model: Model) -> Mapping[str, Any]:
-    """The current weights of the losses of a model of the library, on which the kernels of a step depend."""
-    return model.loss_weights if isinstance(model, models.base.Model) else {}
+    """The current weights of a model's losses, if it has any: the kernels of a step depend on them."""
+    return getattr(model, "loss_weights", {})

@@ -146,7 +146,8 @@ def test_backwards_refuse_the_cache_of_another_forward(name):
     function = f"{name.removesuffix('_sequence')}_backward"
     gradients = [zeros(2, 3)] * (2 if name in ("lstm_step", "attentive", "review") else 1)
     for cache in ((1, 2), SimpleNamespace()):
-        message = f"^{function}: cache is a {type(cache).__name__}, expected the cache of the forward$"
+        forward = function.replace("_backward", "_forward")
+        message = rf"^{function}: cache is a {type(cache).__name__}, expected the \w+Cache of {forward}$"
         with pytest.raises(TypeError, match=message):
             getattr(layers, function)(*gradients, cache)
 

@@ -16,7 +16,7 @@ def test_parameters_in_the_order_of_the_names():
 
 
 def test_missing_parameters():
-    with pytest.raises(ValueError, match=r"^f: params has no W, v, expected W, b, v$"):
+    with pytest.raises(ValueError, match=r"^f: params has no W, v, expected W, b, v; found b$"):
         select_params("f", {"b": np.zeros(2)}, dict.fromkeys(("W", "b", "v")))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rnnlab import cli, runs
+from rnnlab.data.pixels import PixelSplit
 from rnnlab.recipes.recipe import (
     ClassificationEvaluationTable,
     DecodingTable,
@@ -135,6 +136,13 @@ def test_scores_by_hand(run):
     assert found.confusion.trace() == round(40 * found.accuracy)
     few = runs.evaluate(opened, "val", evaluation=ClassificationEvaluationTable(max_images=17))
     np.testing.assert_array_equal(few.labels, opened.data.split("val").labels[:17])
+
+
+def test_an_empty_split(run):
+    opened = runs.load_run(run)
+    opened.data.splits["val"] = PixelSplit(np.zeros((0, 49), np.uint8), np.zeros(0, np.int64))
+    with pytest.raises(ValueError, match="evaluate: val is empty, expected at least one image"):
+        runs.evaluate(opened, "val")
 
 
 def test_the_permutation_belongs_to_the_run(run, file):

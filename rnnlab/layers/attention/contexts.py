@@ -42,12 +42,13 @@ class Attends(NamedTuple):
     source: bool
     selector: bool
     target: bool
-    delay: int | None  # of the one past state that is read instead of attention to all
+    delay: int | None  # read the state this many steps back; None to attend to all
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names "source" and "target" of the attentions in use, in the order of their contexts."""
-        return ("source",) * self.source + ("target",) * self.target
+        used = {"source": self.source, "target": self.target}
+        return tuple(name for name, is_used in used.items() if is_used)
 
     def delay_of(self, name: str) -> int | None:
         """The delay of an attention, which only the target may have."""

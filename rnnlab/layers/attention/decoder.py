@@ -2,7 +2,7 @@
 
     a_t = x_t Wx + z_t Wz + t_t Wt + b, then the cell's own step from h_{t-1}
 
-    z_t    attention of h_{t-1} to a memory, the source         Chen et al. 2018, eqs 3-4 (LSTM)
+    z_t    attention of h_{t-1} to a memory, the source         X. Chen et al. 2018, eqs 3-4 (LSTM)
     t_t    attention of h_{t-1} to h_1 .. h_{t-1}, the target   Xia et al. 2017, eqs 6-7 and 10 (GRU)
            or h_{t-delay} alone, zero in the first steps        Xia et al. 2017, section 3.4, delayed memory
 
@@ -41,7 +41,7 @@ from rnnlab.layers.parameters import gradients_of
 from rnnlab.layers.recurrent.cell import Cell, cell_for
 from rnnlab.layers.recurrent.packing import Packing
 from rnnlab.layers.recurrent.regularisation import Draws, Regularisation
-from rnnlab.layers.recurrent.sequence import RecurrentCache, run_backward, unroll
+from rnnlab.layers.recurrent.sequence import RecurrentCache, backward_loop, forward_loop
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
 from rnnlab.parameters import distinct, scoped
@@ -159,7 +159,7 @@ def attentive_forward(
     attends = Attends(score, memory is not None, selector, target, target_delay)
     own = check_inputs(function, cell, attends, x, state, memory, params)
     if memory is None and memory_mask is not None:
-        raise InputError(f"{function}: memory_mask is given and memory is None")
+        raise InputError(f"{function}: memory_mask is given and memory is None, expected both or no mask")
     regularisation = Regularisation.of(function, regularisation)
     regularisation.check(function, cell)
     check_rng(function, rng)
@@ -167,7 +167,9 @@ def attentive_forward(
     packing = Packing.of(function, x.shape[:2], lengths=lengths, like=x)
     states = tuple(packing.states(first) for first in state)
     contexts = SequenceContexts(function, attends, own, packing, states, memory, memory_mask)
-    recurrence = unroll(cell, x, states, own, packing, draws, given_states=len(state), contexts=contexts)
+    recurrence = forward_loop(
+        cell, x, states, own, packing, draws, given_states=len(state), contexts=contexts
+    )
     caches, shape = contexts.caches, None if memory is None else memory.shape
     spreads = [packing.spread(each.workspace.context) for each in caches.values()]
     weights = {name: packing.spread(each.workspace.weights) for name, each in caches.items()}
@@ -229,7 +231,7 @@ def attentive_backward(
         function, attentions, params, grads, packing, dcontexts, dweights or {}, x.dtype
     )
     finals = (None,) * len(recurrence.states) if dfinal is None else tuple(dfinal)
-    dx, dstate = run_backward(
+    dx, dstate = backward_loop(
         function, dh, recurrence, grads, dfinal=finals, contexts=contexts, total_dh=total_dh
     )
     contexts.finish()

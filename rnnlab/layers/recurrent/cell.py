@@ -67,11 +67,11 @@ class PreparedCell(Protocol):
         step : Step
             As the forward left it; not written.
         dstate : arrays (n, H)
-            In: the gradient of ``step.next``. Out: the gradient of ``step.prev``, without the share that
-            arrives through ``dread``.
+            In: the gradient of ``step.next``. Out: the gradient of ``step.prev``.
         dread : (n, H)
-            The gradient of ``step.read`` is added into it. It is the array ``dstate[0]`` itself, except with
-            dropout of the state in a cell that carries h or has masks: then it is a separate array of zeros.
+            Out: the gradient of ``step.read``. Usually it is the array ``dstate[0]``, to whose other shares
+            this gradient is added, if there are others. With dropout of the state, in a cell that carries h
+            or has masks, it is an array of its own, zero at first, and ``dstate[0]`` has the other shares.
         da : (n, G)
             Written: the gradient of the pre-activations.
 
@@ -145,6 +145,9 @@ class Cell(ABC):
 
     def recurrent_shapes(self, hidden_dim: int) -> Shapes:
         """The shapes of the parameters that a step reads, by name: Wh (H, G) for most cells.
+
+        The names decide how models initialise them. One that begins with W, contains ``_W``, is v or w, or
+        ends with ``_v`` or ``_w`` is a weight and is drawn at random. All others start at zero.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Gated recurrent unit, the reset gate acting on the state before the product (Chen et al. 2016, eq. 8).
+"""Gated recurrent unit, with the reset gate before the product (Chen, Dong and Li 2016, eq. 8).
 
     z_t = sigmoid(x_t Wx_z + h_{t-1} Wh_z + b_z)                 update gate, (N, H)
     r_t = sigmoid(x_t Wx_r + h_{t-1} Wh_r + b_r)                 reset gate, (N, H)
@@ -27,7 +27,7 @@ from rnnlab.layers.recurrent.primitive import (
     step_backward,
     step_forward,
 )
-from rnnlab.layers.recurrent.sequence import RecurrentCache, course_backward, run_forward
+from rnnlab.layers.recurrent.sequence import RecurrentCache, sequence_backward, sequence_forward
 from rnnlab.types import Array, Params, State
 
 
@@ -188,7 +188,9 @@ def gru_forward(
         If a shape, a length or a dtype is wrong.
     """
     params = {"Wx": Wx, "Wh": Wh, "b": b}
-    h, (final_h,), cache = run_forward("gru_forward", GRU(), x, (h0,), params, lengths=lengths, mask=mask)
+    h, (final_h,), cache = sequence_forward(
+        "gru_forward", GRU(), x, (h0,), params, lengths=lengths, mask=mask
+    )
     return (h, final_h, cache) if return_state else (h, cache)
 
 
@@ -221,4 +223,4 @@ def gru_backward(
         If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
     finals = {"dfinal_h": dfinal_h}
-    return course_backward("gru_backward", GRU, dh, cache, finals, into)
+    return sequence_backward("gru_backward", GRU, dh, cache, finals, into)

@@ -30,7 +30,7 @@ from rnnlab.layers.recurrent.primitive import (
     step_backward,
     step_forward,
 )
-from rnnlab.layers.recurrent.sequence import RecurrentCache, course_backward, run_forward
+from rnnlab.layers.recurrent.sequence import RecurrentCache, sequence_backward, sequence_forward
 from rnnlab.types import Array, Params, State
 
 
@@ -184,7 +184,7 @@ def lstm_forward(
     """
     given = (h0,) if c0 is None else (h0, c0)
     params = {"Wx": Wx, "Wh": Wh, "b": b}
-    h, final, cache = run_forward("lstm_forward", LSTM(), x, given, params, lengths=lengths, mask=mask)
+    h, final, cache = sequence_forward("lstm_forward", LSTM(), x, given, params, lengths=lengths, mask=mask)
     return (h, *final, cache) if return_state else (h, cache)
 
 
@@ -219,4 +219,4 @@ def lstm_backward(
         If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
     finals = {"dfinal_h": dfinal_h, "dfinal_c": dfinal_c}
-    return course_backward("lstm_backward", LSTM, dh, cache, finals, into)
+    return sequence_backward("lstm_backward", LSTM, dh, cache, finals, into)

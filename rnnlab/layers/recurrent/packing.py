@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,10 +29,9 @@ from rnnlab.ops import ops_for
 from rnnlab.ops.steps import Steps
 from rnnlab.types import Array
 
-# Minimum number of rows of a chunk, for the products of the weight gradients, and its number of
-# pre-activations, 4 MB in float32 (times CHUNK of the primitives). The last chunk has the remaining rows.
-_CHUNK_ROWS = 512
-_CHUNK_NUMBERS = 1 << 20
+# The size of a chunk. The last chunk has the remaining rows.
+_CHUNK_ROWS = 512  # at least: products of fewer rows are slow
+_CHUNK_NUMBERS = 1 << 20  # pre-activations: 4 MB in float32. A GPU has its CHUNK times as many.
 
 
 class Chunk(NamedTuple):
@@ -59,11 +58,12 @@ class Packing(NamedTuple):
     steps: Steps
     order: Array  # (N,) the sequences, longest first
     source: Array  # (M,) the row of x.reshape(N * T, D) of each packed row
-    index: Array  # (N, T) the row of the state after step t of sequence n in states
+    after: Array  # (N, T) the row of the state after step t of sequence n in states
     final: Array  # (N,) the row of the final state of sequence n in states
-    frozen: Array | None  # (F,) the padding rows of x.reshape(N * T, D), None if there are none
-    frozen_order: Array | None  # (F,) the rank by length of each padding row's sequence
-    previous: Array | None  # (M,) the row of the state before each packed row in states, None as frozen
+    # None if there is no padding:
+    padding: Array | None = None  # (F,) the padding rows of x.reshape(N * T, D)
+    padding_rank: Array | None = None  # (F,) the rank by length of each padding row's sequence
+    before: Array | None = None  # (M,) the row of the state before each packed row in states
 
     @classmethod
     def of(
@@ -99,19 +99,7 @@ class Packing(NamedTuple):
             plan = _plan_of_whole_sequences(N, T)
         else:
             plan = _plan(real_lengths(function, N, T, lengths, mask), T)
-        indices = iter(_copied_at_once(ops_for(like), plan.indices))
-        return cls(
-            shape=(N, T),
-            offsets=plan.offsets,
-            steps=plan.steps,
-            order=next(indices),
-            source=next(indices),
-            index=next(indices),
-            final=next(indices),
-            frozen=next(indices, None),
-            frozen_order=next(indices, None),
-            previous=next(indices, None),
-        )
+        return cls((N, T), plan.offsets, plan.steps, **_copied_at_once(ops_for(like), plan.indices))
 
     def chunks(self, columns: int) -> list[Chunk]:
         """All steps in chunks, for pre-activations (M, columns)."""
@@ -137,7 +125,7 @@ class Packing(NamedTuple):
 
     def unpacked(self, columns: int, like: Array) -> Array:
         """An array (N T, D) for :meth:`unpack` to write into, zero in padding rows."""
-        make = ops_for(like).empty if self.frozen is None else ops_for(like).zeros
+        make = ops_for(like).empty if self.padding is None else ops_for(like).zeros
         return make((self.shape[0] * self.shape[1], columns), like.dtype)
 
     def gather(self, x: Array) -> Array:
@@ -168,20 +156,20 @@ class Packing(NamedTuple):
         states[:N] = 0
         return states
 
-    def before(self, states: Array, chunk: Chunk) -> Array:
+    def before_each(self, states: Array, chunk: Chunk) -> Array:
         """The state before each packed row of a chunk: (N + M, H) to (m, H)."""
-        if self.previous is None:
+        if self.before is None:
             return states[chunk.rows]
         ops = ops_for(states)
         out = ops.empty((chunk.size, states.shape[1]), states.dtype)
-        ops.take(states, self.previous[chunk.rows], out)
+        ops.take(states, self.before[chunk.rows], out)
         return out
 
     def after_each(self, states: Array) -> Array:
         """The state after every step, unchanged in padding: (N + M, H) to (N, T, H)."""
         (N, T), ops = self.shape, ops_for(states)
         out = ops.empty((N * T, states.shape[1]), states.dtype)
-        ops.take(states, self.index.reshape(-1), out)
+        ops.take(states, self.after.reshape(-1), out)
         return out.reshape(N, T, states.shape[1])
 
     def unsort(self, rows: Array) -> Array:
@@ -213,10 +201,10 @@ class Packing(NamedTuple):
         out = ops.zeros((N, H), like.dtype)
         if dfinal is not None:
             ops.take(dfinal, self.order, out)
-        if dstates is not None and self.frozen is not None:
-            padding = ops.empty((self.frozen.size, H), like.dtype)
-            ops.take(as_rows(dstates), self.frozen, padding)
-            ops.embedding_gradient(padding, self.frozen_order, out)  # adds rows to rows
+        if dstates is not None and self.padding is not None:
+            copies = ops.empty((self.padding.size, H), like.dtype)
+            ops.take(as_rows(dstates), self.padding, copies)
+            ops.embedding_gradient(copies, self.padding_rank, out)  # adds rows to rows
         return out
 
 
@@ -225,27 +213,31 @@ class _Plan(NamedTuple):
 
     offsets: tuple[int, ...]
     steps: Steps
-    indices: list[np.ndarray]  # order, source, index and final; with padding also the others
+    indices: dict[str, np.ndarray]  # by the names of the packing's fields
 
 
-def _plan(real: np.ndarray, T: int) -> _Plan:
+def _plan(lengths: np.ndarray, T: int) -> _Plan:
     """The packing of sequences of these lengths, (N,), padded to T."""
-    N = len(real)
-    order = np.argsort(-real, kind="stable")
+    N = len(lengths)
+    order = np.argsort(-lengths, kind="stable")
     rank = np.empty(N, np.intp)
     rank[order] = np.arange(N)
-    alive = (real[:, None] > np.arange(int(real.max(initial=0)))).sum(axis=0)  # (longest,) n_t
+    alive = (lengths[:, None] > np.arange(int(lengths.max(initial=0)))).sum(axis=0)  # (longest,) n_t
     offsets = np.concatenate([[0], np.cumsum(alive)])
     by_step = order * T + np.arange(alive.size)[:, None]  # (longest, N)
-    source = by_step[np.arange(N) < alive[:, None]]
-    last = np.minimum(np.arange(T), real[:, None] - 1)  # (N, T) step of the state at t, -1: h0
+    last = np.minimum(np.arange(T), lengths[:, None] - 1)  # (N, T) step of the state at t, -1: h0
     starts = np.concatenate([[0], N + offsets])  # initial states, then a block for each step
     ends = last[:, -1] if T else np.full(N, -1)
-    indices = [order, source, starts[last + 1] + rank[:, None], starts[ends + 1] + rank]
-    frozen = np.flatnonzero(np.arange(T) >= real[:, None])
-    if frozen.size:
-        previous = np.arange(offsets[-1]) + np.repeat(starts[:-2] - offsets[:-1], alive)
-        indices += [frozen, rank[frozen // T], previous]
+    indices = {
+        "order": order,
+        "source": by_step[np.arange(N) < alive[:, None]],
+        "after": starts[last + 1] + rank[:, None],
+        "final": starts[ends + 1] + rank,
+    }
+    padding = np.flatnonzero(np.arange(T) >= lengths[:, None])
+    if padding.size:
+        before = np.arange(offsets[-1]) + np.repeat(starts[:-2] - offsets[:-1], alive)
+        indices |= {"padding": padding, "padding_rank": rank[padding // T], "before": before}
     return _Plan(tuple(offsets.tolist()), Steps(N, alive), indices)
 
 
@@ -255,13 +247,14 @@ def _plan_of_whole_sequences(N: int, T: int) -> _Plan:
     return _plan(np.full(N, T), T)
 
 
-def _copied_at_once(ops: Any, arrays: Sequence[Array]) -> list[Array]:
+def _copied_at_once(ops: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, Array]:
     """Arrays of indices on the device of these primitives: parts of one array, which is copied there."""
-    whole = ops.asarray(np.concatenate([array.reshape(-1) for array in arrays]))
-    ends = np.cumsum([array.size for array in arrays]).tolist()
-    return [
-        whole[end - array.size : end].reshape(array.shape) for end, array in zip(ends, arrays, strict=True)
-    ]
+    whole = ops.asarray(np.concatenate([array.reshape(-1) for array in arrays.values()]))
+    ends = np.cumsum([array.size for array in arrays.values()]).tolist()
+    return {
+        name: whole[end - array.size : end].reshape(array.shape)
+        for end, (name, array) in zip(ends, arrays.items(), strict=True)
+    }
 
 
 def real_lengths(

@@ -23,7 +23,7 @@ from rnnlab.layers.recurrent.primitive import (
     step_backward,
     step_forward,
 )
-from rnnlab.layers.recurrent.sequence import RecurrentCache, course_backward, run_forward
+from rnnlab.layers.recurrent.sequence import RecurrentCache, sequence_backward, sequence_forward
 from rnnlab.types import Array, Params, State
 
 
@@ -160,7 +160,9 @@ def rnn_forward(
         If a shape, a length or a dtype is wrong.
     """
     params = {"Wx": Wx, "Wh": Wh, "b": b}
-    h, (final_h,), cache = run_forward("rnn_forward", RNN(), x, (h0,), params, lengths=lengths, mask=mask)
+    h, (final_h,), cache = sequence_forward(
+        "rnn_forward", RNN(), x, (h0,), params, lengths=lengths, mask=mask
+    )
     return (h, final_h, cache) if return_state else (h, cache)
 
 
@@ -193,4 +195,4 @@ def rnn_backward(
         If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
     finals = {"dfinal_h": dfinal_h}
-    return course_backward("rnn_backward", RNN, dh, cache, finals, into)
+    return sequence_backward("rnn_backward", RNN, dh, cache, finals, into)

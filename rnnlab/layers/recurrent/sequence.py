@@ -159,7 +159,7 @@ class CellRun:
         self.prepared.add_gradients(h, saved, da, grads)
 
 
-def unroll(
+def forward_loop(
     cell: Cell,
     x: Array,
     states: State,
@@ -194,7 +194,7 @@ def unroll(
     return RecurrentCache(x, states, gates, saved, params, given_states, cell, draws, packing)
 
 
-def run_backward(
+def backward_loop(
     function: str,
     dh: Array | None,
     cache: RecurrentCache,
@@ -257,7 +257,7 @@ def run_backward(
         ops.add_affine_gradients(x_chunk, da, grads["Wx"], grads["b"])
         ops.matmul_into(da, to_x, x_chunk)  # the memory of the inputs, which are not needed any more
         packing.unpack(x_chunk, chunk, dx)
-        h = packing.before(states[0], chunk)
+        h = packing.before_each(states[0], chunk)
         run.add_gradients(h, saved[chunk.rows], da, workspace, chunk)
         if contexts is not None:
             contexts.add_gradients(chunk.rows, h, da)
@@ -267,7 +267,7 @@ def run_backward(
     return dx.reshape(x.shape), tuple(map(packing.unsort, dstate))
 
 
-def run_forward(
+def sequence_forward(
     function: str,
     cell: Cell,
     x: Array,
@@ -288,7 +288,7 @@ def run_forward(
     draws = Draws.of(regularisation, rng, ops)
     zeros = [packing.zero_states(given[0]) for _ in range(cell.num_states - len(given))]
     states = (*(packing.states(first) for first in given), *zeros)
-    cache = unroll(cell, x, states, params, packing, draws, given_states=len(given))
+    cache = forward_loop(cell, x, states, params, packing, draws, given_states=len(given))
     return packing.after_each(states[0]), _part(states, packing.final), cache
 
 
@@ -340,7 +340,7 @@ def recurrent_forward(
     regularisation.check(function, cell)
     check_state(function, state, cell.num_states)
     own = select_params(function, params, cell.shapes(1, 1))
-    return run_forward(
+    return sequence_forward(
         function, cell, x, state, own, lengths=lengths, mask=mask, regularisation=regularisation, rng=rng
     )
 
@@ -385,11 +385,11 @@ def recurrent_backward(
     check_recurrent_cache(function, cache)
     grads = gradients_of(function, cache.params, cache.x, into, x=cache.x, dh=dh)
     finals = (None,) * len(cache.states) if dfinal is None else tuple(dfinal)
-    dx, dstate = run_backward(function, dh, cache, grads, dfinal=finals, total_dh=total_dh)
+    dx, dstate = backward_loop(function, dh, cache, grads, dfinal=finals, total_dh=total_dh)
     return dx, dstate, grads
 
 
-def course_backward(
+def sequence_backward(
     function: str,
     cell: type[Cell],
     dh: Array | None,
@@ -418,7 +418,7 @@ def course_backward(
     own = {f"d{name}": cache.params[name] for name in names}
     given = gradient_arrays(function, own, cache.x, into, {"x": cache.x, "dh": dh})
     grads = dict(zip(names, given, strict=True))
-    dx, dstate = run_backward(function, dh, cache, grads, dfinal=tuple(finals.values()), names=tuple(finals))
+    dx, dstate = backward_loop(function, dh, cache, grads, dfinal=tuple(finals.values()), names=tuple(finals))
     return dx, dstate[0], *grads.values(), *dstate[1 : cache.given_states]
 
 

@@ -25,7 +25,7 @@ from rnnlab.layers.recurrent.primitive import (
     step_backward,
     step_forward,
 )
-from rnnlab.layers.recurrent.sequence import RecurrentCache, course_backward, run_forward
+from rnnlab.layers.recurrent.sequence import RecurrentCache, sequence_backward, sequence_forward
 from rnnlab.types import Array, Params, State
 
 
@@ -167,7 +167,7 @@ def simplified_gru_forward(
         If a shape, a length or a dtype is wrong.
     """
     params = {"Wx": Wx, "Wh": Wh, "b": b}
-    h, (final_h,), cache = run_forward(
+    h, (final_h,), cache = sequence_forward(
         "simplified_gru_forward", SimplifiedGRU(), x, (h0,), params, lengths=lengths, mask=mask
     )
     return (h, final_h, cache) if return_state else (h, cache)
@@ -202,4 +202,4 @@ def simplified_gru_backward(
         If a gradient or an array of ``into`` is invalid, or the cache is from another function.
     """
     finals = {"dfinal_h": dfinal_h}
-    return course_backward("simplified_gru_backward", SimplifiedGRU, dh, cache, finals, into)
+    return sequence_backward("simplified_gru_backward", SimplifiedGRU, dh, cache, finals, into)

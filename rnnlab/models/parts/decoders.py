@@ -7,9 +7,10 @@ An image enters as the initial state or in one of three ways:
     second layer  layer 1 sees words; layer 2 sees            LRCN, factored
                   [layer 1's hidden state, v]
 
-A further decoder attends to a memory, to its own past states, or to both. Further recurrent layers may be
-stacked on a decoder, and all of them read the image as first input. Besides the forward and backward of a
-part, each decoder has ``start`` and ``advance`` for decoding, which run the same cells step by step:
+A further decoder attends to a memory, to its own past states, or to both. More recurrent layers may be
+stacked on a decoder; a first input passes through all of them before the first word. Besides the forward and
+backward of a part, each decoder has ``start`` and ``advance`` for decoding, which run the same cells step by
+step:
 
     decoder.forward(params, words, source, lengths, rng) -> decoded, cache
     decoder.backward(ddecoded, cache, grads)        -> dwords, dsource

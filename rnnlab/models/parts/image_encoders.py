@@ -186,7 +186,7 @@ class RegionEncoder:
 
 
 def build_image_encoder(
-    num_states: int, decoder_states: int, options: Mapping[str, Any]
+    num_states: int, options: Mapping[str, Any]
 ) -> InitialStateEncoder | ImageVectorEncoder | RegionEncoder:
     """The encoder of images that the options of a model choose."""
     dropout = options["feature_dropout"]
@@ -202,5 +202,5 @@ def build_image_encoder(
         )
         return RegionEncoder(initial_state, dropout=dropout) if attends else initial_state
     return ImageVectorEncoder(
-        options["input_dim"], options["wordvec_dim"], options["hidden_dim"], decoder_states, dropout=dropout
+        options["input_dim"], options["wordvec_dim"], options["hidden_dim"], num_states, dropout=dropout
     )

@@ -1,4 +1,4 @@
-"""The losses that models add to the cross-entropy, or change it by."""
+"""The losses that models add to the cross-entropy, and label smoothing, which changes it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LossTerm(NamedTuple):
     ----------
     part : LossPart, optional
     true_sentences : bool
-        Whether it is a loss of the words of a sentence. It would train a model to repeat its own samples.
+        Whether the loss needs human sentences. On sampled ones it would train a model to repeat its samples.
     """
 
     part: LossPart | None = None

@@ -134,7 +134,8 @@ class StackedLayers:
         scope: Callable[[int, str], str] | None = None,
     ) -> None:
         def default(layer: int, direction: str) -> str:
-            return f"layer{layer}_" * (num_layers > 1) + f"{direction}_" * bidirectional
+            of_layer = f"layer{layer}_" if num_layers > 1 else ""
+            return of_layer + (f"{direction}_" if bidirectional else "")
 
         self.directions = DIRECTIONS if bidirectional else DIRECTIONS[:1]
         self.hidden_dim, self.output_dim = hidden_dim, hidden_dim * len(self.directions)

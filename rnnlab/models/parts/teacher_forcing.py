@@ -164,8 +164,9 @@ def check_sentences(
     tokens = as_padded(function, name, tokens)
     fits = tokens.ndim == 2 or (several and tokens.ndim == 3 and tokens.shape[1] > 0)
     if not fits or tokens.shape[0] != rows or tokens.shape[-1] < 2:
+        expected = "(N, L) or (N, S, L)" if several else "(N, L)"
         raise InputError(
-            f"{function}: {name} has shape {tokens.shape}, expected (N, L){' or (N, S, L)' * several} "
+            f"{function}: {name} has shape {tokens.shape}, expected {expected} "
             f"with N = {rows} as the inputs and L of at least 2"
         )
     return as_tokens(function, name, tokens, vocabulary_size)

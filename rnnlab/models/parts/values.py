@@ -32,6 +32,6 @@ class Decoded(NamedTuple):
     first: Array | None = None  # (N, H), the hidden state before the first word; None if it is zero
 
     def add_first(self, dstate: State) -> None:
-        """Of gradients: add that of ``first`` to the gradient of the initial state, in place."""
+        """For gradients only: add the gradient of ``first`` to ``dstate[0]``, in place."""
         if self.first is not None:
             dstate[0][...] += self.first

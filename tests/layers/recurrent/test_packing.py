@@ -77,7 +77,7 @@ def test_states_are_counters_of_the_steps_done(batch):
     done = np.minimum(np.arange(1, T + 1), lengths[:, None])
     assert_same(packing.after_each(states)[:, :, 0], h0 + done)
     assert_same(states[packing.final], h0 + lengths[:, None])
-    before = [packing.before(states, chunk) for chunk in packing.chunks(1)]
+    before = [packing.before_each(states, chunk) for chunk in packing.chunks(1)]
     assert_same(np.concatenate([states[:0], *before]), packed(packing, h0[:, None] + done[:, :, None] - 1))
     assert_same(packing.unsort(h0[packing.order]), h0)
 
@@ -114,7 +114,7 @@ def test_gradients_past_the_end_arrive_at_the_last_step(batch):
 def test_without_lengths_nothing_is_frozen():
     x = numbered(3, 2)
     packing = Packing.of("f", (3, 2), like=x)
-    assert packing.frozen is None
+    assert packing.padding is None
     assert_same(packed(packing, x), x.transpose(1, 0, 2).reshape(6, 2))
 
 
@@ -127,7 +127,7 @@ def test_lengths_to_the_last_real_step():
 def test_packings_of_whole_sequences_share_no_array():
     first, expected = (plan(3, 4, np.array([4, 4, 4])) for _ in range(2))
     whole = [Packing.of("f", (3, 4), like=np.zeros(1)) for _ in range(2)]
-    for name in ("order", "source", "index", "final"):
+    for name in ("order", "source", "after", "final"):
         getattr(whole[0], name)[...] = -1
         for other in (whole[1], Packing.of("f", (3, 4), like=np.zeros(1)), first):
             np.testing.assert_array_equal(getattr(other, name), getattr(expected, name))

@@ -129,7 +129,11 @@ def test_the_whole_gradient_of_each_state(cell, regularisation, lengths, rng, mo
         ({"state": ()}, ValueError, "recurrent_forward: state is a tuple of 0, expected a tuple of 2 arrays"),
         ({"state": None}, ValueError, "recurrent_forward: state is a NoneType, expected a tuple of 2 arrays"),
         ({"cell": "lsmt"}, ValueError, "recurrent_forward: cell is 'lsmt', expected one of rnn, lstm"),
-        ({"params": {}}, ValueError, "recurrent_forward: params has no Wx, Wh, b, expected Wx, Wh, b"),
+        (
+            {"params": {}},
+            ValueError,
+            "recurrent_forward: params has no Wx, Wh, b, expected Wx, Wh, b; found",
+        ),
         ({"rng": 3}, TypeError, "recurrent_forward: rng is 3, expected a numpy Generator or None"),
         ({"x": np.zeros((N, D))}, ValueError, "recurrent_forward: x has shape (4, 3), expected (N, T, D)"),
         (
@@ -180,7 +184,7 @@ def test_a_cache_of_another_forward(rng):
     with pytest.raises(TypeError, match="gru_backward: cache is from the forward of LSTM, expected"):
         gru_backward(h, cache)
     with pytest.raises(
-        TypeError, match="lstm_backward: cache is a ndarray, expected the cache of the forward"
+        TypeError, match="lstm_backward: cache is a ndarray, expected the RecurrentCache of lstm_forward"
     ):
         lstm_backward(h, x)
 
