@@ -21,7 +21,7 @@ from rnnlab.shell import quoted
 from rnnlab.tasks import task_of, task_of_data
 from rnnlab.training.checkpoint import Checkpoint, model_of
 from rnnlab.training.compatibility import check_data
-from rnnlab.training.previous import load_or_name_another
+from rnnlab.training.previous import load_or_suggest
 from rnnlab.training.run_directory import checkpoint_of
 
 
@@ -99,7 +99,7 @@ def load_without_data(directory: str | os.PathLike[str], device: str) -> tuple[R
     """
     path = Path(directory)
     file = checkpoint_of(path)
-    checkpoint = load_or_name_another(file)
+    checkpoint = load_or_suggest(file)
     best = checkpoint.solver.get("monitor", {}).get("best_epoch")
     if best is not None and file.name == "last.h5" and checkpoint.solver["options"].get("restore_best", True):
         print(

@@ -19,7 +19,7 @@ from rnnlab.training import Callback, Solver, warm_start
 from rnnlab.training.checkpoint import Checkpoint
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
 from rnnlab.training.monitor import constant_monitor
-from rnnlab.training.previous import load_or_name_another, load_or_previous
+from rnnlab.training.previous import load_or_previous, load_or_suggest
 from rnnlab.training.run_directory import check_last, checkpoint_of, holds_run, stage_directories
 from rnnlab.training.step_graphs import obstacle_of_place
 
@@ -273,7 +273,7 @@ def _has_ended(stage: Stage, checkpoint: Checkpoint) -> bool:
 
 
 def _inputs(recipe: Recipe, checkpoint: Path) -> Any:
-    return task_of(recipe).inputs(recipe, load_or_name_another(checkpoint))
+    return task_of(recipe).inputs(recipe, load_or_suggest(checkpoint))
 
 
 def with_epochs(recipe: Recipe, num_epochs: int, overrides: Sequence[str] = ()) -> Recipe:

@@ -23,7 +23,7 @@ from rnnlab.training.checkpoint import (
 from rnnlab.training.compatibility import loss_weights
 from rnnlab.training.nonfinite import check_parameters
 from rnnlab.training.options import Options
-from rnnlab.training.previous import keep_previous, match_best, put_back
+from rnnlab.training.previous import keep_previous, load_and_repair, repair_best
 from rnnlab.training.protocols import Data, Model
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
@@ -32,7 +32,7 @@ from rnnlab.training.state import TrainingState
 class Storage(Protocol):
     """Stores the results of a training run, and the state from which it resumes."""
 
-    def in_use(self) -> AbstractContextManager[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """A context in which no other process writes to the same place.
 
         Raises
@@ -62,7 +62,7 @@ class Storage(Protocol):
     def restore_best(self) -> None:
         """Copy the best parameters into the model."""
 
-    def show(self, *, at_the_end: bool = False) -> None:
+    def write_reports(self, *, at_the_end: bool = False) -> None:
         """Write the history and the loss curve."""
 
 
@@ -80,7 +80,7 @@ class InMemory:
         self._model, self._state, self._wanted = model, state, options.restore_best
         self._best = model.params
 
-    def in_use(self) -> AbstractContextManager[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Nothing: no other process can write to this memory."""
         return nullcontext()
 
@@ -105,7 +105,7 @@ class InMemory:
         """Restore the copy."""
         self._model.params.flat[...] = self._best.flat
 
-    def show(self, *, at_the_end: bool = False) -> None:
+    def write_reports(self, *, at_the_end: bool = False) -> None:
         """Nothing."""
 
 
@@ -165,9 +165,9 @@ class InDirectory:
             "fingerprint": data.fingerprint() if hasattr(data, "fingerprint") else None,
         }
 
-    def in_use(self) -> AbstractContextManager[None]:
-        """See :meth:`RunDirectory.in_use`."""
-        return self._run.in_use()
+    def locked(self) -> AbstractContextManager[None]:
+        """See :meth:`RunDirectory.locked`."""
+        return self._run.locked()
 
     def begin(self) -> None:
         """Write config.json. The vocabulary and other long entries are in the checkpoints only.
@@ -209,7 +209,7 @@ class InDirectory:
     def _restore_best_file(self) -> None:
         """Make best.h5 the checkpoint of the best epoch, if it is another one or missing."""
         best, epoch, state = self._run.best, self._state.monitor.best_epoch, self._state
-        if epoch is None or match_best(best, epoch):
+        if epoch is None or repair_best(best, epoch):
             return
         last = state.history[-1]
         if last["epoch"] == epoch and last["iteration"] == state.iteration:  # the model still has them
@@ -236,7 +236,7 @@ class InDirectory:
         """
         if not self._run.last.exists():
             return None
-        saved = put_back(self._run.last)
+        saved = load_and_repair(self._run.last)
         done = 0 if saved is None else len(saved.losses)
         if done > self._state.iteration:
             raise InUseError(
@@ -262,10 +262,10 @@ class InDirectory:
         try:
             load_parameters(self._run.best, self._model)
         except CheckpointError:
-            put_back(self._run.best)
+            load_and_repair(self._run.best)
             load_parameters(self._run.best, self._model)
 
-    def show(self, *, at_the_end: bool = False) -> None:
+    def write_reports(self, *, at_the_end: bool = False) -> None:
         """Write history.csv and, at most every 30 seconds and at the end, loss.png.
 
         A file that another program keeps open on Windows, such as a spreadsheet, is left out with a warning.
@@ -278,7 +278,7 @@ class InDirectory:
             self._run.plot(state.losses, state.history, state.monitor, force=at_the_end)
 
     def _write(self, path: Path) -> Path:
-        self._run.check_in_use()
+        self._run.check_lock()
         model, state = self._model, self._state.save()
         check_parameters(self._state.iteration, model.params)
         state["solver"] |= {

@@ -51,7 +51,7 @@ class GradientMonitor(Protocol):
     scale: Any
     loss: Any
 
-    def record(self, iteration: int, loss: Any, terms: Terms = NO_TERMS) -> None:
+    def record_and_clip(self, iteration: int, loss: Any, terms: Terms = NO_TERMS) -> None:
         """Record an iteration, clip its gradient by value in place, and set ``scale`` to clip it by norm."""
         ...
 
@@ -85,7 +85,7 @@ class HostMonitor:
         self._recorded: list[Recorded] = []
         self.scale, self.loss = 1.0, math.nan
 
-    def record(self, iteration: int, loss: Any, terms: Terms = NO_TERMS) -> None:
+    def record_and_clip(self, iteration: int, loss: Any, terms: Terms = NO_TERMS) -> None:
         """As in :class:`GradientMonitor`; raises the error that :meth:`read` would raise."""
         grads, options = self._grads, self._options
         loss, norm = float(loss), gradient_norm(grads)
@@ -123,7 +123,7 @@ class DeviceMonitor:
         self.loss = self._log.loss
         self.keep_alive, self.drop_after = self._in_use.hold, self._log.forget_after
 
-    def record(self, iteration: int, loss: Any, terms: Terms = NO_TERMS) -> None:
+    def record_and_clip(self, iteration: int, loss: Any, terms: Terms = NO_TERMS) -> None:
         """As in :class:`GradientMonitor`; ``scale`` is an array () on the device."""
         grads = self._grads
         sum_of_squares = ops_for(grads.flat).sum_of_squares

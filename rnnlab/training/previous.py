@@ -34,7 +34,7 @@ def keep_previous(checkpoint: Path) -> None:
     move(second, previous_of(checkpoint))
 
 
-def match_best(best: Path, epoch: int) -> bool:
+def repair_best(best: Path, epoch: int) -> bool:
     """Make ``best`` the checkpoint of the best epoch of a run that resumes; return whether it is.
 
     The file may be of a later epoch than the last checkpoint: if the process was killed between writing the
@@ -48,7 +48,7 @@ def match_best(best: Path, epoch: int) -> bool:
     if not kept.exists() or _epoch_of(kept) != epoch:
         return False
     if is_there and found is None:
-        put_back(best)  # keeps the damaged file
+        load_and_repair(best)  # keeps the damaged file
     else:
         move(kept, best)
     return True
@@ -83,7 +83,7 @@ def load_or_previous(checkpoint: Path) -> Checkpoint:
             raise _naming_another(error, checkpoint) from None
 
 
-def load_or_name_another(checkpoint: Path) -> Checkpoint:
+def load_or_suggest(checkpoint: Path) -> Checkpoint:
     """Read a checkpoint that another one must not replace silently, because its parameters differ.
 
     Raises
@@ -122,7 +122,7 @@ def _describe(checkpoint: Checkpoint) -> str:
     return f"{epochs}iteration {len(checkpoint.losses):,}"
 
 
-def put_back(checkpoint: Path) -> Checkpoint | None:
+def load_and_repair(checkpoint: Path) -> Checkpoint | None:
     """Read a checkpoint; if it is damaged and the previous one is intact, replace it by the previous one.
 
     The damaged file is kept: last.h5 becomes last.damaged.h5, and a warning goes to standard error. Only for

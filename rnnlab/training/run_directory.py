@@ -136,7 +136,7 @@ class RunDirectory(os.PathLike[str]):
         return os.fspath(self.path)
 
     @contextmanager
-    def in_use(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Lock the directory, and remove the temporary files of a killed process.
 
         Raises
@@ -154,7 +154,7 @@ class RunDirectory(os.PathLike[str]):
             finally:
                 self._lock = None
 
-    def check_in_use(self) -> None:
+    def check_lock(self) -> None:
         """Check that this process still holds the lock.
 
         Raises

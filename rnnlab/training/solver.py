@@ -431,7 +431,7 @@ class Solver:
             with (
                 products_in(self.options.matmul),
                 Interrupt() as interrupt,
-                self._storage.in_use(),
+                self._storage.locked(),
                 ExitStack() as ends,
             ):
                 self._storage.begin()
@@ -589,7 +589,7 @@ class Solver:
         if improved and (path := self._save_best()):
             self._notify("on_checkpoint", path)
         self._save()
-        self._storage.show()
+        self._storage.write_reports()
 
     def _save_best(self) -> Path | None:
         """Save the parameters of the best epoch so far; return the file, if there is one."""
@@ -620,7 +620,7 @@ class Solver:
             reason = "" if self.stop_reason is None else f": {self.stop_reason}"
             progress.message(f"{stopped} after iteration {self._state.iteration}{reason}")
             self._save()
-        self._storage.show(at_the_end=True)
+        self._storage.write_reports(at_the_end=True)
         if not self.interrupted and self.options.restore_best and self.monitor.best_epoch is not None:
             self._storage.restore_best()
             with on_host(self.model.params.flat) as flat:

@@ -188,7 +188,7 @@ class Update:
     def _apply(self, loss: Any, terms: Terms, state: TrainingState) -> None:
         """Record and clip the gradient, and call the update rule."""
         self._groups.clear_frozen(self.grads)
-        self._gradient_monitor.record(state.iteration + 1, loss, terms)
+        self._gradient_monitor.record_and_clip(state.iteration + 1, loss, terms)
         self._step(state)
 
     def _step(self, state: TrainingState) -> None:

@@ -17,10 +17,10 @@ from rnnlab.locks import InUseError
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
 from rnnlab.training.previous import (
     keep_previous,
-    load_or_name_another,
+    load_and_repair,
     load_or_previous,
-    match_best,
-    put_back,
+    load_or_suggest,
+    repair_best,
 )
 from rnnlab.training.solver import Solver
 
@@ -110,7 +110,7 @@ def test_at_no_moment_is_there_no_checkpoint(make_model, data, tmp_path, monkeyp
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", watched)
-    assert put_back(tmp_path / "last.h5") is not None
+    assert load_and_repair(tmp_path / "last.h5") is not None
     assert sorted(path.name for path in tmp_path.glob("last*.h5")) == ["last.damaged.h5", "last.h5"]
 
 
@@ -118,14 +118,14 @@ def test_only_a_damaged_checkpoint_is_replaced(make_model, data, tmp_path, capsy
     Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, batch_size=8, verbose=False).train()
     last, kept = tmp_path / "last.h5", tmp_path / "last.previous.h5"
     whole, before = last.read_bytes(), kept.read_bytes()
-    put_back(last)  # as if another process had mended it in the meantime
+    load_and_repair(last)  # as if another process had mended it in the meantime
     assert (last.read_bytes(), kept.read_bytes()) == (whole, before)
     damage(last)
-    put_back(last)
+    load_and_repair(last)
     assert last.read_bytes() == before
     assert not kept.exists()
     damage(last)
-    put_back(last)  # there is none before it any more
+    load_and_repair(last)  # there is none before it any more
     assert last.exists()
     assert capsys.readouterr().err.count("takes its place") == 1
 
@@ -142,7 +142,7 @@ def test_a_checkpoint_that_cannot_be_read_now_is_no_damage(make_model, data, tmp
         return opened(path, *arguments, **options)
 
     monkeypatch.setattr(h5py, "File", refused)
-    for read in (load_checkpoint, load_or_previous, load_or_name_another, put_back, match_best_of_epoch_2):
+    for read in (load_checkpoint, load_or_previous, load_or_suggest, load_and_repair, repair_best_of_epoch_2):
         with pytest.raises(OSError, match=rf"{os.strerror(reason)}.*last.h5") as raised:
             read(last)
         assert raised.value.errno == reason
@@ -150,8 +150,8 @@ def test_a_checkpoint_that_cannot_be_read_now_is_no_damage(make_model, data, tmp
     assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
 
-def match_best_of_epoch_2(path):
-    return match_best(path, 2)
+def repair_best_of_epoch_2(path):
+    return repair_best(path, 2)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no advisory locks")
@@ -170,7 +170,7 @@ def test_a_checkpoint_that_another_program_writes_is_no_damage(make_model, data,
     change = "import h5py, os, sys; file = h5py.File(sys.argv[1], 'r+', libver='latest'); os._exit(0)"
     subprocess.run([sys.executable, "-c", change, str(last)], check=True)
     with pytest.raises(OSError, match=r"last.h5: another program has it open .* run h5clear") as raised:
-        put_back(last)
+        load_and_repair(last)
     assert not isinstance(raised.value, CheckpointError)
     assert not last.with_name("last.damaged.h5").exists()
 
@@ -202,11 +202,11 @@ def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):
         Solver.resume(tmp_path, make_model(), data)
     damage(best)
     with pytest.raises(CheckpointError, match="best.h5: .*those that were written$"):
-        load_or_name_another(best)
+        load_or_suggest(best)
     shutil.copyfile(whole, tmp_path / "last.h5")
     named = r"best.h5: .*last.h5 is whole \(epoch 3, iteration 21\): copy it to best.h5 to use it$"
     with pytest.raises(CheckpointError, match=named):
-        load_or_name_another(best)
+        load_or_suggest(best)
     with pytest.raises(FileNotFoundError):
         load_or_previous(tmp_path / "none.h5")
     assert (tmp_path / "last.h5").exists()
@@ -228,7 +228,7 @@ def test_a_former_format_is_no_damage(make_model, data, tmp_path):
     with h5py.File(tmp_path / "best.h5", "r+") as file:
         file.attrs["format"] = np.bytes_("rnnlab checkpoint 2")
     with pytest.raises(CheckpointError, match="train the model again$"):
-        load_or_name_another(tmp_path / "best.h5")
+        load_or_suggest(tmp_path / "best.h5")
 
 
 def best_of(run):
@@ -256,8 +256,8 @@ def test_a_best_checkpoint_of_no_known_epoch_is_reported(make_model, data, tmp_p
     Solver(make_model(), data, run_dir=tmp_path, **options).train()
     if epoch == 2:
         (tmp_path / "best.previous.h5").unlink()
-    assert match_best(tmp_path / "best.h5", 3)
-    assert not match_best(tmp_path / "best.h5", epoch)
+    assert repair_best(tmp_path / "best.h5", 3)
+    assert not repair_best(tmp_path / "best.h5", epoch)
     assert not capsys.readouterr().err
     assert best_of(tmp_path) == 3
 
@@ -266,11 +266,11 @@ def test_a_damaged_best_checkpoint_of_a_run_that_resumes(make_model, data, tmp_p
     options = {"batch_size": 8, "seed": 5, "verbose": False}
     Solver(make_model(), data, run_dir=tmp_path, num_epochs=3, **options).train()
     damage(tmp_path / "best.h5")
-    assert match_best(tmp_path / "best.h5", 2)  # as best.previous.h5
+    assert repair_best(tmp_path / "best.h5", 2)  # as best.previous.h5
     assert "takes its place" in capsys.readouterr().err
     assert best_of(tmp_path) == 2
     damage(tmp_path / "best.h5")
-    assert not match_best(tmp_path / "best.h5", 2)  # there is no other any more
+    assert not repair_best(tmp_path / "best.h5", 2)  # there is no other any more
 
 
 def test_a_run_that_somebody_else_has_trained_on(make_model, data, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rnnlab.decoding import beam_search, greedy, rollout, sample
+from rnnlab.decoding import beam_search, greedy, greedy_and_sampling, sample
 
 from .toys import END, START, AttendingModel, TableModel
 
@@ -72,7 +72,7 @@ def test_sources_are_decoded_in_chunks(search, monkeypatch, rng):
 
     together = run(range(7))
     assert run(range(5)) == together[:5]  # a sample depends on the place of its source, not on the others
-    monkeypatch.setattr(rollout, "ROWS", 3)
+    monkeypatch.setattr(greedy_and_sampling, "ROWS", 3)
     model.rows.clear()
     assert run(range(7)) == together
     assert max(model.rows) == 3
@@ -267,7 +267,7 @@ def test_the_nucleus_of_equal_tokens_is_the_smallest_set(rng):
 def test_a_share_of_equal_tokens(count, dtype):
     probs = np.full((2, count), 0.1, dtype)
     for kept in {1, count // 2, count - 1}:
-        inside = rollout._nucleus(probs, kept / count)
+        inside = greedy_and_sampling._nucleus(probs, kept / count)
         assert (np.flatnonzero(inside[1]) == np.arange(kept)).all()
 
 

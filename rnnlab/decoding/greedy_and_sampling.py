@@ -77,7 +77,7 @@ def greedy(
         no_repeat_ngram=no_repeat_ngram,
     )
     attention = attention_of("greedy", model, return_alignments)
-    return [[found] for found in _rollout(model, model.start(source), constraints, attention, _best)]
+    return [[found] for found in _decode(model, model.start(source), constraints, attention, _best)]
 
 
 def sample(
@@ -166,7 +166,7 @@ def sample(
         tokens = ops.draw(log_probs, ops.asarray(uniform), temperature)
         return ops.asnumpy(tokens), ops.asnumpy(log_probs[ops.asarray(np.arange(len(tokens))), tokens])
 
-    found = _rollout(model, state, constraints, attention, choose)
+    found = _decode(model, state, constraints, attention, choose)
     return [found[row : row + count] for row in range(0, N, count)]
 
 
@@ -206,7 +206,7 @@ def _nucleus(probs: Array, top_p: float) -> Array:
     return inside
 
 
-def _rollout(
+def _decode(
     model: StepModel,
     state: DecodingState,
     constraints: Constraints,
@@ -216,11 +216,11 @@ def _rollout(
     return [
         hypothesis
         for sources, part in chunks(state, ROWS)
-        for hypothesis in _rollout_chunk(model, sources, part, constraints, attention, choose)
+        for hypothesis in _decode_chunk(model, sources, part, constraints, attention, choose)
     ]
 
 
-def _rollout_chunk(
+def _decode_chunk(
     model: StepModel,
     sources: Array,
     state: DecodingState,
