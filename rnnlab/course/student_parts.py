@@ -288,7 +288,7 @@ class StudentOutputLoss(OutputLoss):
                 "argument"
             )
         targets, mask = np.full(N * T, self._null_token), np.zeros(N * T, bool)
-        targets[forced.real], mask[forced.real] = forced.targets, True
+        targets[forced.target_rows], mask[forced.target_rows] = forced.targets, True
         loss, dscores = function(scores, targets.reshape(N, T), mask.reshape(N, T))
         return loss * N * weights, dscores * (N * weights)
 

@@ -253,9 +253,9 @@ def review_backward(
         _block_backward(connections, b + 1, block, dhistory, dc, drows, params, grads)
         dh = copy_of(dhistory[:, 0])
     dmemory = drows[0]
-    if dmemory is not None and rows.real is not None:
+    if dmemory is not None and rows.real_rows is not None:
         packed, dmemory = dmemory, ops.zeros((N * memory.shape[1], memory.shape[2]), memory.dtype)
-        ops.put(packed, rows.real, dmemory)
+        ops.put(packed, rows.real_rows, dmemory)
     return None if dmemory is None else dmemory.reshape(memory.shape), (dh, dc), grads
 
 

@@ -230,12 +230,12 @@ class SequenceClassifier(Model):
         labels = self._labels("loss", labels, len(x))
         N, _ = averaging_size("SequenceClassifier.loss", len(x), len(x), part_of)
         grads = self._gradients_workspace(grads, part_of)
-        real = real_lengths("SequenceClassifier.loss", len(x), x.shape[1], lengths)
-        weights = self._ops.asarray(self._weights(real, x.shape[1]))
-        reverse = self._reversed_rows(real, x.shape[1])
+        ends = real_lengths("SequenceClassifier.loss", len(x), x.shape[1], lengths)
+        weights = self._ops.asarray(self._weights(ends, x.shape[1]))
+        reverse = self._reversed_rows(ends, x.shape[1])
         indices = self._ops.indices(labels)
         loss, dinputs = self._classified_loss(
-            x, indices, weights, real, max(1, N), grads, rng, input_gradients, reverse=reverse
+            x, indices, weights, ends, max(1, N), grads, rng, input_gradients, reverse=reverse
         )
         loss = self._ops.scalar(loss)
         return (loss, grads, dinputs) if input_gradients else (loss, grads)
@@ -298,14 +298,14 @@ class SequenceClassifier(Model):
         labels = self._labels("padded", labels, len(x))
         N, _ = averaging_size("SequenceClassifier.padded", len(x), len(x), part_of)
         rows, T, D = x.shape
-        arrays, real = {"labels": labels}, real_lengths("SequenceClassifier.padded", rows, T, lengths)
+        arrays, ends = {"labels": labels}, real_lengths("SequenceClassifier.padded", rows, T, lengths)
         if lengths is not None:
             padded = self._ops.zeros((rows, rounded_up(T), D), x.dtype)
             padded[:, :T] = x
             x, T = padded, rounded_up(T)
-            arrays["mask"] = real_steps(real, T, x.dtype)
-        arrays |= {"x": x, "weights": self._weights(real, T)}
-        if (reverse := self._reversed_rows(real, T)) is not None:
+            arrays["mask"] = real_steps(ends, T, x.dtype)
+        arrays |= {"x": x, "weights": self._weights(ends, T)}
+        if (reverse := self._reversed_rows(ends, T)) is not None:
             arrays["reverse"] = reverse
         return Padded(arrays, rows / max(1, N))
 
@@ -351,8 +351,8 @@ class SequenceClassifier(Model):
 
     def scores(self, x: Array, lengths: Array | None = None) -> Array:
         """The scores before the softmax, (N, C), of sequences (N, T, D)."""
-        h, real = self._states("scores", x, lengths)
-        r = _weighted_sum(h, self._ops.asarray(self._weights(real, h.shape[1])))
+        h, ends = self._states("scores", x, lengths)
+        r = _weighted_sum(h, self._ops.asarray(self._weights(ends, h.shape[1])))
         return affine_forward(r, self.params["W_class"], self.params["b_class"])[0]
 
     def hidden_states(self, x: Array, lengths: Array | None = None) -> Array:
@@ -369,9 +369,9 @@ class SequenceClassifier(Model):
     def _states(self, function: str, x: Array, lengths: Array | None) -> tuple[Array, np.ndarray]:
         """The states of the last layer, (N, T, H) or (N, T, 2H), as in inference, and the lengths (N,)."""
         x = self._inputs(function, x)
-        real = real_lengths(f"SequenceClassifier.{function}", len(x), x.shape[1], lengths)
-        reverse = self._reversed_rows(real, x.shape[1])
-        return self.layers.forward(self.params, x, lengths, reverse=reverse)[0], real
+        ends = real_lengths(f"SequenceClassifier.{function}", len(x), x.shape[1], lengths)
+        reverse = self._reversed_rows(ends, x.shape[1])
+        return self.layers.forward(self.params, x, lengths, reverse=reverse)[0], ends
 
     def _weights(self, lengths: np.ndarray, T: int) -> np.ndarray:
         """The weights w of the states in the classified vector r, (N, T) for each direction."""

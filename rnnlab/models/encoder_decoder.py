@@ -186,7 +186,7 @@ class EncoderDecoder(Inference, ABC):
         return (loss, grads, dinputs) if input_gradients else (loss, grads)
 
     def hidden_loss(
-        self, hidden: Array, real: Array, share: float, grads: Parameters
+        self, hidden: Array, mask: Array, share: float, grads: Parameters
     ) -> tuple[float | Array, Array]:
         """A loss of the decoder's hidden states that a subclass adds to that of the words; none by default.
 
@@ -194,7 +194,7 @@ class EncoderDecoder(Inference, ABC):
         ----------
         hidden : (N, T, H)
             Those of the last layer. Not to be changed.
-        real : (N, T)
+        mask : (N, T)
             1 for the steps of a sentence, 0 for padding.
         share : float
             The fraction of the batch in these rows. Multiply a mean over them, and its gradients, by it.
@@ -238,10 +238,10 @@ class EncoderDecoder(Inference, ABC):
         loss, ddecoded, dscored = self._score(decoded, words, source, forced, scales, grads, rng)
         if type(self).hidden_loss is not EncoderDecoder.hidden_loss:  # the mask alone would cost a copy
             hidden = decoded.hidden
-            real = forced.mask
-            if real is None:
-                real = self._ops.asarray(real_steps(forced.lengths, hidden.shape[1], self.dtype))
-            term, dterm = self.hidden_loss(hidden, real, scales.share, grads)
+            mask = forced.mask
+            if mask is None:
+                mask = self._ops.asarray(real_steps(forced.lengths, hidden.shape[1], self.dtype))
+            term, dterm = self.hidden_loss(hidden, mask, scales.share, grads)
             loss += term
             ddecoded = ddecoded._replace(hidden=ddecoded.hidden + dterm)
         grads.complete(self._after_score)
@@ -330,8 +330,8 @@ class EncoderDecoder(Inference, ABC):
     ) -> TeacherForced:
         """Scheduled sampling: replace some input words by words drawn from the model."""
         tokens = forced.inputs
-        real = (tokens != self.null_token) & (np.arange(tokens.shape[1]) < forced.lengths[:, None])
-        places, points = choose_places(real, sampling, rng)
+        mask = (tokens != self.null_token) & (np.arange(tokens.shape[1]) < forced.lengths[:, None])
+        places, points = choose_places(mask, sampling, rng)
         if not places.any():
             return forced
         state = self._start(inputs)

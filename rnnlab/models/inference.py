@@ -206,7 +206,7 @@ class Inference(Model):
             )
         hidden, T = self._decoded(inputs, forced)[0].hidden, forced.inputs.shape[1]
         last = self._ops.asarray(np.arange(len(hidden)) * T + forced.lengths - 1)
-        return self._ops.asnumpy(forced._replace(real=last).gather(hidden))
+        return self._ops.asnumpy(forced._replace(target_rows=last).gather(hidden))
 
     def _batch(
         self, function: str, source: Any, sentences: Array, name: str = "sentences", **options: Any

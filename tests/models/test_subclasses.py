@@ -26,9 +26,9 @@ class Smooth(CaptioningRNN):
     def extra_shapes(self):
         return {"smooth_w": (self.hidden_dim,)}
 
-    def hidden_loss(self, hidden, real, share, grads):
+    def hidden_loss(self, hidden, mask, share, grads):
         w, scale = self.params["smooth_w"], self.smoothness * share / len(hidden)
-        change = (hidden[:, 1:] - hidden[:, :-1]) * real[:, 1:, None]
+        change = (hidden[:, 1:] - hidden[:, :-1]) * mask[:, 1:, None]
         grads["smooth_w"] += scale * 2 * w * (change**2).sum(axis=(0, 1))
         dhidden = np.zeros_like(hidden)
         dhidden[:, 1:] += scale * 2 * w**2 * change
@@ -127,8 +127,8 @@ def test_a_name_that_the_model_has():
 
 
 class Wrapped(CaptioningRNN):
-    def hidden_loss(self, hidden, real, share, grads):
-        return super().hidden_loss(hidden, real, share, grads)
+    def hidden_loss(self, hidden, mask, share, grads):
+        return super().hidden_loss(hidden, mask, share, grads)
 
 
 def test_the_models_own_loss_of_hidden_states_is_zero(rng):

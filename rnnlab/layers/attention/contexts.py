@@ -173,7 +173,7 @@ class SequenceContexts:
     ----------
     caches : dict of str to AttentionCache
         By the names of ``attends``.
-    real : (R,) or None
+    real_rows : (R,) or None
         The indices of the memory's real rows; None if all are real.
     """
 
@@ -189,10 +189,10 @@ class SequenceContexts:
     ) -> None:
         self._each = {name: Context(name, attends, params, states[0]) for name in attends.names}
         self.caches: dict[str, AttentionCache] = {}
-        self.real = None
+        self.real_rows = None
         M = packing.offsets[-1]
         if memory is not None:
-            rows, slots, self.real = SourceRows.of(function, memory, mask)
+            rows, slots, self.real_rows = SourceRows.of(function, memory, mask)
             source = self._each["source"]
             self.caches["source"] = source.cache(source.keys.of(rows), rows, slots[packing.order], M)
         if attends.target:
@@ -291,17 +291,17 @@ class ContextBackward:
         self._backward.add_score_gradient(self._own)
         self._keys.add_gradients(self._attention.memory, self.dkeys, self._own)
 
-    def memory_gradient(self, shape: tuple[int, ...], real: Array | None, packing: Packing) -> Array:
-        """The gradient of a source's memory (N, L, C), of which ``real`` rows (all if None) are real."""
+    def memory_gradient(self, shape: tuple[int, ...], real_rows: Array | None, packing: Packing) -> Array:
+        """The gradient of a source's memory (N, L, C), whose ``real_rows`` (all if None) have keys."""
         weights = packing.spread(self._attention.workspace.weights)
         dmemory = self._ops.matmul(weights.swapaxes(1, 2), packing.spread(self.dattended))
         rows = dmemory.reshape(-1, shape[2])
-        if real is None:
+        if real_rows is None:
             self._keys.backward(self.dkeys, rows)
         else:
             through_keys = self._ops.zeros(self._attention.memory.shape, rows.dtype)
             self._keys.backward(self.dkeys, through_keys)
-            rows[real] += through_keys
+            rows[real_rows] += through_keys
         return dmemory
 
 

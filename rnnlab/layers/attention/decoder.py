@@ -54,7 +54,7 @@ class AttentiveCache(NamedTuple):
     recurrence: RecurrentCache
     attentions: dict[str, AttentionCache]  # by name: "source", "target" or both
     memory_shape: tuple[int, ...] | None  # (N, L, C) of the source
-    real: Array | None  # (R,) the indices of the source's real rows; None if all are real
+    real_rows: Array | None  # (R,) the indices of the source's real rows; None if all are real
 
 
 def attentive_shapes(
@@ -174,7 +174,7 @@ def attentive_forward(
     spreads = [packing.spread(each.workspace.context) for each in caches.values()]
     weights = {name: packing.spread(each.workspace.weights) for name, each in caches.items()}
     final = tuple(each[packing.final] for each in states)
-    cache = AttentiveCache(recurrence, caches, shape, contexts.real)
+    cache = AttentiveCache(recurrence, caches, shape, contexts.real_rows)
     return packing.after_each(states[0]), ops_for(x).concatenate(spreads, axis=2), weights, final, cache
 
 
@@ -224,7 +224,7 @@ def attentive_backward(
     """
     function = "attentive_backward"
     check_cache(function, cache, AttentiveCache)
-    recurrence, attentions, memory_shape, real = cache
+    recurrence, attentions, memory_shape, real_rows = cache
     x, params, packing = recurrence.x, recurrence.params, recurrence.packing
     grads = gradients_of(function, params, x, into, x=x, dh=dh, dcontexts=dcontexts)
     contexts = SequenceContextsBackward(
@@ -237,5 +237,5 @@ def attentive_backward(
     contexts.finish()
     dmemory = None
     if memory_gradient and memory_shape is not None:
-        dmemory = contexts.each["source"].memory_gradient(memory_shape, real, packing)
+        dmemory = contexts.each["source"].memory_gradient(memory_shape, real_rows, packing)
     return dx, dstate, dmemory, grads

@@ -264,7 +264,7 @@ class SourceRows(NamedTuple):
 
     rows: Array  # (R, C)
     slots: Array  # (N, L) the index in rows of each slot; -1 if it is masked
-    real: Array | None  # (R,) the index of each row in the memory as (N L, C); None if all are real
+    real_rows: Array | None  # (R,) the row of each in the memory as (N L, C); None if all are real
 
     @classmethod
     def of(cls, function: str, memory: Array, mask: Array | None) -> SourceRows:

@@ -118,5 +118,5 @@ def _target_tokens(forced: TeacherForced, like: Array) -> Array:
     """The targets (N, T), zero where there is none."""
     ops, (N, T) = ops_for(like), forced.inputs.shape
     tokens = ops.zeros(N * T, "int64")
-    tokens[forced.real] = forced.targets
+    tokens[forced.target_rows] = forced.targets
     return tokens.reshape(N, T)

@@ -40,12 +40,12 @@ def check_sampling(function: str, sampling: float, rng: np.random.Generator | No
         )
 
 
-def choose_places(real: Array, sampling: float, rng: np.random.Generator) -> tuple[Array, Array]:
+def choose_places(mask: Array, sampling: float, rng: np.random.Generator) -> tuple[Array, Array]:
     """Choose which input words are drawn from the model.
 
     Parameters
     ----------
-    real : (N, T)
+    mask : (N, T)
         True for real input words. Padding is never replaced.
     sampling : float in [0, 1]
     rng : numpy Generator
@@ -57,8 +57,8 @@ def choose_places(real: Array, sampling: float, rng: np.random.Generator) -> tup
     points : (N, T)
         A uniform number in [0, 1) for each word, for inverse transform sampling.
     """
-    coins, points = rng.random((2, *real.shape))
-    places = real & (coins < sampling)
+    coins, points = rng.random((2, *mask.shape))
+    places = mask & (coins < sampling)
     places[:, :1] = False
     return places, points
 

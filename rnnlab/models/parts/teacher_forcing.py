@@ -24,7 +24,7 @@ class TeacherForced(NamedTuple):
 
     inputs: Array  # (N, T) input tokens
     lengths: Array  # (N,) number of steps to compute: up to the last real target
-    real: Array  # (M,) indices of the real targets in an array (N T,)
+    target_rows: Array  # (M,) the rows of the real targets in an array (N T, D)
     targets: Array  # (M,) the real targets
     weights: Array | None = None  # (M,) weights of the losses, if they differ; 0 for padding
     mask: Array | None = None  # (N, T) of a padded batch, 1 up to the last real target
@@ -51,14 +51,14 @@ class TeacherForced(NamedTuple):
         """
         targets = tokens[:, 1:]
         if lengths is None:
-            real = targets != null_token
-            lengths = lengths_to_last(real)
+            is_real = targets != null_token
+            lengths = lengths_to_last(is_real)
         else:
-            real = np.arange(targets.shape[1]) < lengths[:, None]
+            is_real = np.arange(targets.shape[1]) < lengths[:, None]
         T = int(lengths.max(initial=0))
-        places = np.flatnonzero(real[:, :T])
-        weights = None if sentence_weights is None else sentence_weights[places // max(T, 1)]
-        return cls(tokens[:, :T], lengths, places, targets[:, :T].reshape(-1)[places], weights)
+        rows = np.flatnonzero(is_real[:, :T])
+        weights = None if sentence_weights is None else sentence_weights[rows // max(T, 1)]
+        return cls(tokens[:, :T], lengths, rows, targets[:, :T].reshape(-1)[rows], weights)
 
     @classmethod
     def checked(
@@ -90,9 +90,11 @@ class TeacherForced(NamedTuple):
         return len(self.targets)
 
     def on(self, ops: Any) -> TeacherForced:
-        """The same with ``real``, ``targets`` and ``weights`` on the device of these primitives."""
+        """The same with ``target_rows``, ``targets`` and ``weights`` on the device of these primitives."""
         weights = None if self.weights is None else ops.asarray(self.weights)
-        return self._replace(real=ops.indices(self.real), targets=ops.indices(self.targets), weights=weights)
+        return self._replace(
+            target_rows=ops.indices(self.target_rows), targets=ops.indices(self.targets), weights=weights
+        )
 
     def scaled(self, divisor: float, dtype: Any) -> TeacherForced:
         """The same with weights divided by ``divisor``, in the dtype of the parameters."""
@@ -103,20 +105,20 @@ class TeacherForced(NamedTuple):
     def padded(self, divisor: float, null_token: int, dtype: Any) -> dict[str, np.ndarray]:
         """The padded arrays for :meth:`of_padded`. The weights of real targets are divided by ``divisor``.
 
-        M is rounded up too, with indices of padding whose weight is 0, since scoring is often most of the
-        work of a step.
+        M is rounded up too, with rows of padding whose weight is 0, since scoring is often most of the work
+        of a step.
         """
         (N, T), longer = self.inputs.shape, rounded_up(self.inputs.shape[1])
-        rows, columns = np.divmod(self.real, max(T, 1))
-        places = rows * longer + columns
-        others = np.setdiff1d(np.arange(N * longer), places, assume_unique=True)
-        places = np.concatenate([places, others[: rounded_count(len(places), N * longer) - len(places)]])
-        targets, weights = np.full(len(places), null_token, np.int64), np.zeros(len(places), dtype)
-        real = 1 if self.weights is None else self.weights
-        targets[: self.num_targets], weights[: self.num_targets] = self.targets, real / divisor
+        sentences, steps = np.divmod(self.target_rows, max(T, 1))
+        rows = sentences * longer + steps
+        others = np.setdiff1d(np.arange(N * longer), rows, assume_unique=True)
+        rows = np.concatenate([rows, others[: rounded_count(len(rows), N * longer) - len(rows)]])
+        targets, weights = np.full(len(rows), null_token, np.int64), np.zeros(len(rows), dtype)
+        targets[: self.num_targets] = self.targets
+        weights[: self.num_targets] = (1 if self.weights is None else self.weights) / divisor
         return {
             "read": padded_tokens(self.inputs, longer, null_token),
-            "places": places,
+            "target_rows": rows,
             "targets": targets,
             "weights": weights,
             "mask": real_steps(self.lengths, longer, dtype),
@@ -125,7 +127,7 @@ class TeacherForced(NamedTuple):
     @classmethod
     def of_padded(cls, arrays: Mapping[str, Array]) -> TeacherForced:
         """From the arrays of :meth:`padded`, on a device. All steps are computed."""
-        read, *others = (arrays[name] for name in ("read", "places", "targets", "weights", "mask"))
+        read, *others = (arrays[name] for name in ("read", "target_rows", "targets", "weights", "mask"))
         N, T = read.shape
         return cls(read, np.full(N, T), *others)
 
@@ -137,15 +139,15 @@ class TeacherForced(NamedTuple):
     def gather(self, array: Array) -> Array:
         """The rows of the targets, (M, D), of an array with a row for each step, (N, T, D)."""
         ops = ops_for(array)
-        out = ops.empty((len(self.real), array.shape[2]), array.dtype)
-        ops.take(as_rows(array), self.real, out)
+        out = ops.empty((len(self.target_rows), array.shape[2]), array.dtype)
+        ops.take(as_rows(array), self.target_rows, out)
         return out
 
     def spread(self, rows: Array) -> Array:
         """The inverse of :meth:`gather`: (M, D) to (N, T, D), zero in all other rows."""
         (N, T), D, ops = self.inputs.shape, rows.shape[1], ops_for(rows)
         out = ops.zeros((N * T, D), rows.dtype)
-        ops.put(rows, self.real, out)
+        ops.put(rows, self.target_rows, out)
         return out.reshape(N, T, D)
 
 

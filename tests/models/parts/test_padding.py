@@ -124,7 +124,7 @@ def test_counts_are_rounded_up():
 def test_no_place_is_scored_twice(rng):
     model = build()
     padded = model.padded(*batch(rng)).arrays
-    assert len(np.unique(padded["places"])) == len(padded["places"]) <= padded["mask"].size
+    assert len(np.unique(padded["target_rows"])) == len(padded["target_rows"]) <= padded["mask"].size
     scored = padded["weights"] > 0
     assert (padded["targets"][scored] != model.null_token).all()
     assert (padded["targets"][~scored] == model.null_token).all()

@@ -21,7 +21,7 @@ def test_inputs_and_targets():
     np.testing.assert_array_equal(forced.inputs, SENTENCES[:, :3])  # up to the longest's last target
     np.testing.assert_array_equal(forced.lengths, [3, 1, 2, 0])
     np.testing.assert_array_equal(forced.targets, [3, 4, 2, 2, 5])  # <NULL> is no target
-    np.testing.assert_array_equal(forced.real, [0, 1, 2, 3, 7])
+    np.testing.assert_array_equal(forced.target_rows, [0, 1, 2, 3, 7])
     assert forced.num_targets == 5
     assert not forced.is_padded
 
@@ -46,14 +46,14 @@ def test_padded_sentences():
     real = padded.weights > 0
     np.testing.assert_array_equal(padded.targets[real], forced.targets)
     np.testing.assert_array_equal(padded.weights[real], 1 / 5)
-    rows, columns = np.divmod(padded.real[real], 8)
+    rows, columns = np.divmod(padded.target_rows[real], 8)
     np.testing.assert_array_equal(SENTENCES[rows, columns + 1], forced.targets)
 
 
 def test_indices_go_to_the_device(device):
     ops = ops_for(device.zeros(1))
     forced = TeacherForced.of(SENTENCES, 0).on(ops)
-    assert type(forced.real) is type(forced.targets) is device.ndarray
+    assert type(forced.target_rows) is type(forced.targets) is device.ndarray
     assert type(forced.inputs) is np.ndarray
 
 
