@@ -235,15 +235,7 @@ class EncoderDecoder(Inference, ABC):
             params, forced.inputs, rng=rng, checked=forced.is_padded
         )
         decoded, decoder_cache = self.decoder.forward(params, words, source, forced.lengths, rng)
-        loss, ddecoded, dscored = self._score(decoded, words, source, forced, scales, grads, rng)
-        if type(self).hidden_loss is not EncoderDecoder.hidden_loss:  # the mask alone would cost a copy
-            hidden = decoded.hidden
-            mask = forced.mask
-            if mask is None:
-                mask = self._ops.asarray(real_steps(forced.lengths, hidden.shape[1], self.dtype))
-            term, dterm = self.hidden_loss(hidden, mask, scales.share, grads)
-            loss += term
-            ddecoded = ddecoded._replace(hidden=ddecoded.hidden + dterm)
+        loss, ddecoded, dscored = self._decoder_losses(decoded, words, source, forced, scales, grads, rng)
         grads.complete(self._after_score)
         del decoded  # so that the backward can reuse its memory
         dhidden = self._ops.empty(ddecoded.hidden.shape, self.dtype) if input_gradients else None
@@ -255,28 +247,12 @@ class EncoderDecoder(Inference, ABC):
         grads.complete(self._after_embedding)
         dthoughts: Sequence[Array | None] = [None] * len(thoughts)
         if self.discriminative:
-            term, drepeated = self._part_of("discriminative").loss(
-                params,
-                list(map(repeats.repeated, thoughts)),
-                forced,
-                weight=self.discriminative * scales.share,
-                grads=grads,
-            )
-            loss += self._weighted("discriminative", term, scales.share)
-            dthoughts = list(map(repeats.summed, drepeated))
+            term, dthoughts = self._thought_loss(thoughts, repeats, forced, scales, grads)
+            loss += term
         dsource = self.reviewer.backward(repeats.backward(dsource), dthoughts, reviewer_cache, grads)
         if self.encoder_reconstruction:
-            weight = self.encoder_reconstruction * scales.share
-            term, dmemory = self._part_of("encoder_reconstruction").loss(
-                params,
-                encoder_source.memory,
-                inputs.lengths,
-                weight=weight,
-                grads=grads,
-                mask=inputs.float_mask,
-                reverse=inputs.reversed_rows,
-            )
-            loss += self._weighted("encoder_reconstruction", term, scales.share)
+            term, dmemory = self._encoder_loss(encoder_source.memory, inputs, scales, grads)
+            loss += term
             if dsource.memory is not None:
                 dmemory += dsource.memory
             dsource = dsource._replace(memory=dmemory)
@@ -345,7 +321,7 @@ class EncoderDecoder(Inference, ABC):
         N, tokens = averaging_size(f"{type(self).__name__}.loss", rows, forced.num_targets, part_of)
         return LossScales(loss_divisor("loss", self.loss_average, N, tokens), rows / max(1, N))
 
-    def _score(
+    def _decoder_losses(
         self,
         decoded: Decoded,
         words: Array,
@@ -355,7 +331,15 @@ class EncoderDecoder(Inference, ABC):
         grads: Parameters,
         rng: Random,
     ) -> tuple[float, Decoded, Array | None]:
-        """The loss, and its gradients with respect to ``decoded`` and to the words that the output reads."""
+        """The losses of words, of the attention to the source and of hidden states: ARNet's, a subclass's.
+
+        Returns
+        -------
+        loss : float
+        ddecoded : Decoded
+        dwords : array or None
+            The gradient of the word vectors that the output reads.
+        """
         loss, (dhidden, dcontexts, dwords) = self.output_loss.loss(
             self.params,
             decoded,
@@ -392,4 +376,44 @@ class EncoderDecoder(Inference, ABC):
             )
             loss += self._weighted("reconstruction", term, scales.share)
             dhidden += dstates
+        if type(self).hidden_loss is not EncoderDecoder.hidden_loss:  # the mask alone would cost a copy
+            mask = forced.mask
+            if mask is None:
+                mask = self._ops.asarray(real_steps(forced.lengths, dhidden.shape[1], self.dtype))
+            term, dstates = self.hidden_loss(decoded.hidden, mask, scales.share, grads)
+            loss += term
+            dhidden = dhidden + dstates
         return loss, Decoded(dhidden, dcontexts, dweights, dfirst), dwords
+
+    def _thought_loss(
+        self,
+        thoughts: Sequence[Array],
+        repeats: Repeats,
+        forced: TeacherForced,
+        scales: LossScales,
+        grads: Parameters,
+    ) -> tuple[float, list[Array]]:
+        """The loss of the words that thought vectors predict, and the gradients of the thought vectors."""
+        term, drepeated = self._part_of("discriminative").loss(
+            self.params,
+            list(map(repeats.repeated, thoughts)),
+            forced,
+            weight=self.discriminative * scales.share,
+            grads=grads,
+        )
+        return self._weighted("discriminative", term, scales.share), list(map(repeats.summed, drepeated))
+
+    def _encoder_loss(
+        self, memory: Array, inputs: Any, scales: LossScales, grads: Parameters
+    ) -> tuple[float, Array]:
+        """The loss of the encoder's ARNet, and the gradient of the encoder's states."""
+        term, dmemory = self._part_of("encoder_reconstruction").loss(
+            self.params,
+            memory,
+            inputs.lengths,
+            weight=self.encoder_reconstruction * scales.share,
+            grads=grads,
+            mask=inputs.float_mask,
+            reverse=inputs.reversed_rows,
+        )
+        return self._weighted("encoder_reconstruction", term, scales.share), dmemory

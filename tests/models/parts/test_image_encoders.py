@@ -137,7 +137,7 @@ def test_the_mean_of_the_regions_is_taken_after_dropout(rng):
     ids=str,
 )
 def test_the_options_choose_an_encoder(options, kind, dropout):
-    encoder = build_image_encoder(1, 1, toys.build()._options | {"feature_dropout": dropout} | options)
+    encoder = build_image_encoder(1, toys.build()._options | {"feature_dropout": dropout} | options)
     assert type(encoder) is kind
     assert encoder.dropout == dropout
     if kind is RegionEncoder:  # the mean of regions is not dropped twice
