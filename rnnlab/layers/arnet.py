@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rnnlab.layers.checks import as_scalar, check_cache, check_mask, check_shapes, check_size, ops_of
+from rnnlab.layers.checks import as_float_mask, as_scalar, check_cache, check_shapes, check_size, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.lstm import lstm_backward, lstm_forward
 from rnnlab.layers.recurrent.packing import as_rows
@@ -56,7 +56,7 @@ def arnet_forward(
     params: Mapping[str, Array],
     *,
     lengths: Array | None = None,
-    mask: Array | None = None,
+    loss_mask: Array | None = None,
 ) -> tuple[float, ARNetCache]:
     """The reconstruction loss of a batch of sequences of hidden states.
 
@@ -71,9 +71,9 @@ def arnet_forward(
         The parameters of :func:`arnet_shapes`. Others are ignored.
     lengths : (N,) integers, optional
         Number of real steps of each sequence, all T if left out. Padding of h is not read.
-    mask : (N, T), optional
-        An array of the library of h: 1 for the steps whose errors count, 0 for others. All steps within
-        ``lengths`` are read, and must be finite.
+    loss_mask : (N, T), optional
+        An array of the library of h: 1 for the steps whose errors count, 0 for others. In addition to
+        ``lengths``: all steps within them are read, and must be finite.
 
     Returns
     -------
@@ -93,17 +93,18 @@ def arnet_forward(
     checked = {name: (own[name], _AXES[name]) for name in ("Wh", *own)}  # Wh first: it defines R
     check_shapes(function, **states, **checked)
     _, lstm = lstm_forward(h, ops.zeros((len(h), len(Wh)), h.dtype), Wx, Wh, b, lengths=lengths)
-    packing, first = lstm.packing, _first(lstm)
-    without = first if h0 is None else 0  # number of packed rows without a target
-    errors = ops.affine(lstm.h[len(h) + without :], W, b_out)
+    packing, num_first = lstm.packing, _num_first(lstm)
+    num_skipped = num_first if h0 is None else 0  # packed rows without a target
+    errors = ops.affine(lstm.h[len(h) + num_skipped :], W, b_out)
     targets = ops.empty(errors.shape, h.dtype)
-    ops.take(as_rows(h), packing.source[first:] - 1, targets[first - without :])
+    ops.take(as_rows(h), packing.source[num_first:] - 1, targets[num_first - num_skipped :])
     if h0 is not None:
-        ops.take(h0, packing.order[:first], targets[:first])
+        ops.take(h0, packing.order[:num_first], targets[:num_first])
     errors -= targets
-    if mask is not None:
+    if loss_mask is not None:
         counts = ops.empty((len(errors), 1), h.dtype)
-        ops.take(check_mask(function, mask, h.shape[:2], h).reshape(-1, 1), packing.source[without:], counts)
+        mask = as_float_mask(function, "loss_mask", loss_mask, h.shape[:2], h)
+        ops.take(mask.reshape(-1, 1), packing.source[num_skipped:], counts)
         errors *= counts
     loss = ops.sum_of_squares(errors.reshape(-1)) / max(len(h), 1)
     return loss, ARNetCache(errors, own, h0 is not None, lstm)
@@ -140,27 +141,27 @@ def arnet_backward(
     """
     check_cache("arnet_backward", cache, ARNetCache)
     errors, params, h0_given, lstm = cache
-    ops, packing, N, first = ops_for(errors), lstm.packing, len(lstm.x), _first(lstm)
+    ops, packing, N, num_first = ops_for(errors), lstm.packing, len(lstm.x), _num_first(lstm)
     dparams = gradients_of("arnet_backward", params, errors, into, h=lstm.x)
     (*_, W, _), (dWx, dWh, db, dW, db_out) = params.values(), dparams.values()
-    without = 0 if h0_given else first
+    num_skipped = 0 if h0_given else num_first
     de = errors * (2 / max(N, 1) * as_scalar("arnet_backward", "dloss", dloss))
-    ops.add_affine_gradients(lstm.h[N + without :], de, dW, db_out)
+    ops.add_affine_gradients(lstm.h[N + num_skipped :], de, dW, db_out)
     dread = packing.unpacked(W.shape[0], errors)  # gradient of h', (N T, R)
-    dread[packing.source[:without]] = 0
-    ops.put(ops.matmul(de, W.T), packing.source[without:], dread)
+    dread[packing.source[:num_skipped]] = 0
+    ops.put(ops.matmul(de, W.T), packing.source[num_skipped:], dread)
     dread = dread.reshape(*packing.shape, W.shape[0])
     dh, *_ = lstm_backward(dread, lstm, into=(dWx, dWh, db))
     if not detach_target:
-        as_rows(dh)[packing.source[first:] - 1] -= de[first - without :]
+        as_rows(dh)[packing.source[num_first:] - 1] -= de[num_first - num_skipped :]
     if not h0_given:
         return dh, None, dparams
     dh0 = ops.zeros((N, errors.shape[1]), errors.dtype)
     if not detach_target:
-        dh0[packing.order[:first]] -= de[:first]
+        dh0[packing.order[:num_first]] -= de[:num_first]
     return dh, dh0, dparams
 
 
-def _first(lstm: RecurrentCache) -> int:
+def _num_first(lstm: RecurrentCache) -> int:
     """The number of packed rows of step 1: one for each sequence that is not empty."""
     return (*lstm.packing.offsets, 0)[1]

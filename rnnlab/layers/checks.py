@@ -335,7 +335,7 @@ def as_lengths(function: str, lengths: Array, N: int, most: int, axis: str) -> n
     return counts.astype(np.intp)
 
 
-def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) -> Array:
+def as_float_mask(function: str, name: str, mask: Array, shape: tuple[int, ...], like: Array) -> Array:
     """Check a mask (N, T) that a layer multiplies with; return its zeros and ones in the dtype of ``like``.
 
     The values of a mask on a GPU are not checked, because reading them would wait for the device.
@@ -347,16 +347,16 @@ def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) 
     TypeError
         If the mask and ``like`` belong to different libraries, or the mask has floats of another dtype.
     """
-    ops_of(function, mask=mask, like=like)
+    ops_of(function, **{name: mask}, like=like)
     if mask.dtype.kind in "biu":
         mask = mask.astype(like.dtype)
     if mask.shape != shape or mask.dtype != like.dtype:
         raise (InputError if mask.shape != shape else InputTypeError)(
-            f"{function}: mask has shape {mask.shape} and dtype {mask.dtype}, "
+            f"{function}: {name} has shape {mask.shape} and dtype {mask.dtype}, "
             f"expected (N, T) = {shape} and {like.dtype}"
         )
     if isinstance(mask, np.ndarray):
-        _check_mask_values(function, "mask", mask)
+        _check_mask_values(function, name, mask)
     return mask
 
 

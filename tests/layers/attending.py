@@ -43,6 +43,7 @@ class Batch(NamedTuple):
     arrays: dict[str, Array]  # x, h0, c0, memory and the parameters, in this order
     lengths: Array | None = None
     memory_mask: Array | None = None
+    mask: Array | None = None  # instead of lengths
 
     @property
     def options(self) -> dict[str, Any]:
@@ -72,6 +73,7 @@ class Batch(NamedTuple):
             {name: a[name] for name in self.param_names},
             **self.options,
             lengths=self.lengths,
+            mask=self.mask,
             memory_mask=self.memory_mask,
         )
         return h, contexts, *weights.values(), *final, cache

@@ -116,7 +116,7 @@ def test_a_mask_counts_the_errors_of_its_steps(dtype, rng):
     lengths, zeros = LENGTHS["ragged"], np.zeros((N, T, H))
     real = np.arange(T) < lengths[:, None]
     arrays["h"] = np.where(real[:, :, None], arrays["h"], zeros)
-    loss, cache = forward_of(None, mask=real.astype(dtype))(**arrays)
+    loss, cache = forward_of(None, loss_mask=real.astype(dtype))(**arrays)
     expected, shorter = forward_of(lengths)(**arrays)
     assert loss == pytest.approx(expected, rel=1e-12)
     for one, other in zip(backward(0.7, cache), backward(0.7, shorter), strict=True):

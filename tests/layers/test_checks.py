@@ -18,11 +18,11 @@ from rnnlab.layers import (
     temporal_affine_forward,
 )
 from rnnlab.layers.checks import (
+    as_float_mask,
     as_mask,
     as_tokens,
     check_float,
     check_gradient,
-    check_mask,
     check_probability,
     check_real,
     check_rng,
@@ -272,7 +272,7 @@ def test_what_is_no_mask(value):
     with pytest.raises(ValueError, match=message):
         as_mask("f", "mask", mask, (2, 2), "N, T")
     with pytest.raises(ValueError, match=message):
-        check_mask("f", mask, (2, 2), mask)
+        as_float_mask("f", "mask", mask, (2, 2), mask)
 
 
 def test_masks_of_a_wrong_shape_or_kind():
@@ -281,10 +281,10 @@ def test_masks_of_a_wrong_shape_or_kind():
     with pytest.raises(TypeError, match="f: mask has dtype complex128, expected real numbers"):
         as_mask("f", "mask", np.ones((2, 2), complex), (2, 2), "N, L")
     with pytest.raises(TypeError, match="f: mask has shape .* and dtype float32, expected .* and float64"):
-        check_mask("f", np.ones((2, 2), np.float32), (2, 2), zeros(1))
+        as_float_mask("f", "mask", np.ones((2, 2), np.float32), (2, 2), zeros(1))
     assert as_mask("f", "mask", [[1, 0]], (1, 2), "N, T").tolist() == [[True, False]]
     for dtype in (bool, np.uint8, np.int64):
-        mask = check_mask("f", np.array([[1, 0]], dtype), (1, 2), zeros(1))
+        mask = as_float_mask("f", "mask", np.array([[1, 0]], dtype), (1, 2), zeros(1))
         assert (mask.dtype, mask.tolist()) == (np.float64, [[1, 0]])
 
 
@@ -306,11 +306,12 @@ def mask_calls(mask):
             zeros(2, 3), x, x, {}, score="dot", mask=mask
         ),
         "attentive": lambda: layers.attentive_forward(x, (h0,), x, params, cell="rnn", memory_mask=mask),
+        "attentive steps": lambda: layers.attentive_forward(x, (h0,), x, params, cell="rnn", mask=mask),
         "attentive_start": lambda: layers.attentive_start((h0,), x, params, cell="rnn", memory_mask=mask),
         "doubly_stochastic": lambda: layers.doubly_stochastic_loss(x, mask=mask),
         "doubly_stochastic memory": lambda: layers.doubly_stochastic_loss(x, memory_mask=mask),
         "temporal_softmax": lambda: layers.temporal_softmax_loss(x, np.zeros((2, 3), int), mask),
-        "arnet": lambda: layers.arnet_forward(x, None, arnet, mask=mask),
+        "arnet": lambda: layers.arnet_forward(x, None, arnet, loss_mask=mask),
     }
 
 
@@ -322,7 +323,7 @@ def test_every_mask_is_checked(call):
         wrong = mask.copy()
         wrong[0, 1] = value
         with pytest.raises(
-            ValueError, match=rf": (memory_)?mask holds {value}, expected booleans, or 0 and 1"
+            ValueError, match=rf": (memory_|loss_)?mask holds {value}, expected booleans, or 0 and 1"
         ):
             mask_calls(wrong)[call]()
 

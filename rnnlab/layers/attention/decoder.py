@@ -102,6 +102,7 @@ def attentive_forward(
     score: AttentionScore = "additive",
     memory_mask: Array | None = None,
     lengths: Array | None = None,
+    mask: Array | None = None,
     selector: bool = False,
     target: bool = False,
     target_delay: int | None = None,
@@ -126,6 +127,8 @@ def attentive_forward(
     lengths : (N,) integers, optional
         The real steps of each sequence. Past them the state is carried through unchanged, x is not read, and
         contexts and weights are zero.
+    mask : (N, T), optional
+        Instead of ``lengths``: ones for the real steps of each sequence, then zeros.
     selector : bool
         Whether a selector scales the source's context.
     target : bool
@@ -164,7 +167,7 @@ def attentive_forward(
     regularisation.check(function, cell)
     check_rng(function, rng)
     draws = Draws.of(regularisation, rng, ops_for(x))
-    packing = Packing.of(function, x.shape[:2], lengths=lengths, like=x)
+    packing = Packing.of(function, x.shape[:2], lengths=lengths, mask=mask, like=x)
     states = tuple(packing.states(first) for first in state)
     contexts = SequenceContexts(function, attends, own, packing, states, memory, memory_mask)
     recurrence = forward_loop(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.layers.checks import as_mask, check_mask, check_shapes, ops_of
+from rnnlab.layers.checks import as_float_mask, as_mask, check_shapes, ops_of
 from rnnlab.layers.recurrent.packing import real_lengths
 from rnnlab.types import Array
 
@@ -55,7 +55,7 @@ def doubly_stochastic_loss(
     if mask is None:
         real = np.arange(T) < real_lengths(function, N, T, lengths)[:, None]
         mask = ops.asarray(real.astype(weights.dtype))
-    steps = check_mask(function, mask, (N, T), weights)
+    steps = as_float_mask(function, "mask", mask, (N, T), weights)
     counts = ops.asarray(counts.astype(weights.dtype)) * (steps.sum(axis=1, keepdims=True) > 0)
     missing = (1 - ops.matmul(steps[:, None], weights)[:, 0]) * counts  # (N, L)
     loss = (missing * missing).sum(dtype="float64") / max(N, 1)

@@ -78,7 +78,8 @@ class Reconstructor:
         dhidden : (N, T, H)
         dfirst : (N, H) or None
         """
-        loss, cache = arnet_forward(hidden, first, params.scope(self._prefix), lengths=lengths, mask=mask)
+        own = params.scope(self._prefix)
+        loss, cache = arnet_forward(hidden, first, own, lengths=lengths, loss_mask=mask)
         dhidden, dfirst, _ = arnet_backward(
             weight, cache, detach_target=self._detach_target, into=grads.scope(self._prefix)
         )

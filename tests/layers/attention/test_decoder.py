@@ -120,6 +120,21 @@ def test_gradients_of_any_batch(drawn):
     assert direction_error(*drawn) < 1e-7
 
 
+@given(any_batch())
+@settings(max_examples=10)
+def test_a_mask_says_what_lengths_say(drawn):
+    b, _ = drawn
+    N, T, _ = b.arrays["x"].shape
+    lengths = np.full(N, T) if b.lengths is None else b.lengths
+    mask = np.arange(T) < lengths[:, None]
+    for out, expected in zip(
+        b._replace(lengths=None, mask=mask).forward()[:-1], b.forward()[:-1], strict=True
+    ):
+        np.testing.assert_array_equal(out, expected)
+    with pytest.raises(ValueError, match="both lengths and mask are given, expected one of them"):
+        b._replace(lengths=lengths, mask=mask).forward()
+
+
 @given(any_batch(), st.integers(1, 3))
 @settings(max_examples=20)
 def test_more_padding_changes_nothing(drawn, extra):
