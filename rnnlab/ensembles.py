@@ -71,7 +71,7 @@ def load_ensemble(
     for run in opened:
         if (other := task_of(run.recipe)) is not task:
             raise InputError(
-                f"{run.directory} has a model that {other.does}, and {first.directory} one that {task.does}: "
+                f"{run.directory} has a model that {other.verb}, and {first.directory} one that {task.verb}: "
                 "the models of an ensemble have the same task"
             )
     members = [Member(str(run.directory), run.model, run.inputs) for run in opened]

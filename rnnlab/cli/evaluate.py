@@ -80,8 +80,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     _check_metrics(run, given.get("metrics", ()))
     for key in given.keys() & _FOR.keys():
         if not isinstance(run.recipe, _FOR[key]):
-            makes = next(task.makes for task in TASKS if task.recipe_type is _FOR[key])
-            raise InputError(f"{flag_of(key)} is for {makes}, but {_model_of(run)}")
+            outputs = next(task.outputs for task in TASKS if task.recipe_type is _FOR[key])
+            raise InputError(f"{flag_of(key)} is for {outputs}, but {_model_of(run)}")
     arguments: dict[str, Any] = {"communicator": options.communicator}
     if options.lexicon is not None:
         check_attends(run, "--lexicon", "its source")
@@ -130,9 +130,9 @@ def _check_metrics(run: Run, metrics: Sequence[str]) -> None:
     """Check that the task of a run has these metrics."""
     for metric in metrics:
         if metric not in task_of(run.recipe).metrics:
-            makes = " and ".join(task.makes for task in TASKS if metric in task.metrics)
-            raise InputError(f"--metrics {metric} is for {makes}, but {_model_of(run)}")
+            outputs = " and ".join(task.outputs for task in TASKS if metric in task.metrics)
+            raise InputError(f"--metrics {metric} is for {outputs}, but {_model_of(run)}")
 
 
 def _model_of(run: Run) -> str:
-    return f"the model of {run.directory} {task_of(run.recipe).does}"
+    return f"the model of {run.directory} {task_of(run.recipe).verb}"

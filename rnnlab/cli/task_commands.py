@@ -26,7 +26,7 @@ def recipe_of(run: Run, kind: type[Kind]) -> Kind:
     if not isinstance(run.recipe, kind):
         task = task_of(run.recipe)
         raise InputError(
-            f"{run.directory} holds a model that {task.does}: rnnlab {task.command} "
+            f"{run.directory} holds a model that {task.verb}: rnnlab {task.command} "
             f"{quoted(run.directory)}{_OPERANDS.get(task.command, '')}"
         )
     return run.recipe

@@ -135,7 +135,7 @@ class Record:
         if self.recipe is None:
             return UNKNOWN
         try:
-            return task_of(recipe_from_dict(self.recipe, to_train=False)).makes
+            return task_of(recipe_from_dict(self.recipe, to_train=False)).outputs
         except RecipeError:
             return UNKNOWN
 

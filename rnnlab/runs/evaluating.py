@@ -72,7 +72,7 @@ def evaluate(
     if task.writes_sentences:
         options["decoding"] = decoding or recipe.decoding
     elif decoding is not None:
-        raise InputError(f"evaluate: decoding is given, but a model that {task.does} does not search")
+        raise InputError(f"evaluate: decoding is given, but a model that {task.verb} does not search")
     split = split or evaluation.split
     return task.evaluate(recipe, run.data, run.model, split, evaluation=evaluation, **options)
 
@@ -109,7 +109,7 @@ def discrepancy(
     recipe: Any = _with_data("discrepancy", run).recipe
     task = task_of(recipe)
     if not task.writes_sentences:
-        raise InputError(f"{run.directory} has a model that {task.does}, expected one that writes sentences")
+        raise InputError(f"{run.directory} has a model that {task.verb}, expected one that writes sentences")
     if run.members:
         raise InputError(f"discrepancy: run is an ensemble of {len(run.members)} runs, expected one run")
     split, ranks = split or recipe.evaluation.split, communicator_of(communicator)

@@ -1,7 +1,7 @@
 """The tasks of recipes: captioning, translation and classification, with one object each.
 
-:class:`~rnnlab.tasks.task.Task` is their interface. Everything that depends on the kind of a recipe is a
-method or an attribute of its task.
+:class:`~rnnlab.tasks.task.Task` is their interface. What training, evaluation and the commands
+do differently for a kind of recipe is a method or an attribute of its task.
 """
 
 from __future__ import annotations

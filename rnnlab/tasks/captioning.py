@@ -157,7 +157,8 @@ def _open_coco(**options: Any) -> CaptionData:
 class CaptioningTask(Task):
     """The task of :class:`rnnlab.recipes.CaptioningRecipe`."""
 
-    recipe_type, does, makes, command = CaptioningRecipe, "captions", "captions", "caption"
+    recipe_type = CaptioningRecipe
+    verb, outputs, command = "captions", "captions", "caption"
     metrics = tuple(METRICS)
     openers: ClassVar = {
         ShapesTable: open_shapes,
@@ -165,6 +166,11 @@ class CaptioningTask(Task):
         KarpathyTable: _open_karpathy,
         CocoTable: _open_coco,
     }
+    not_of_opener = ("kind", "captions_per_image")  # the latter is for training_data
+
+    def one_sentence_each(self, data: CaptionData, split: str) -> np.ndarray:
+        """See :meth:`Task.one_sentence_each`: the first caption of each image."""
+        return np.unique(data.split(split).image_idxs, return_index=True)[1]
 
     def new_model(self, recipe: CaptioningRecipe, data: CaptionData) -> CaptioningRNN:
         """See :meth:`Task.new_model`."""

@@ -82,7 +82,8 @@ class ClassificationEvaluation:
 class ClassificationTask(Task):
     """The task of :class:`rnnlab.recipes.ClassificationRecipe`."""
 
-    recipe_type, does, makes, command = ClassificationRecipe, "classifies", "classes", "evaluate"
+    recipe_type = ClassificationRecipe
+    verb, outputs, command = "classifies", "classes", "evaluate"
     writes_sentences = False
     openers: ClassVar = {MnistTable: open_mnist, DigitsTable: open_digits}
 

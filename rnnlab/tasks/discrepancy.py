@@ -13,6 +13,7 @@ from rnnlab.errors import InputError
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 from rnnlab.models import CaptioningRNN, Seq2Seq
 from rnnlab.recipes.recipe import CaptioningRecipe, TranslationRecipe
+from rnnlab.tasks import task_of
 from rnnlab.tasks.search import decode
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.types import Array
@@ -70,7 +71,7 @@ def discrepancy(
     ValueError
         If the split is empty.
     """
-    indices = _examples(data, split)[:first]
+    indices = task_of(recipe).one_sentence_each(data, split)[:first]
     if not indices.size:
         raise InputError(f"discrepancy: {split} is empty, expected at least one sentence")
     options = recipe.decoding.changed(method="greedy")
@@ -84,10 +85,3 @@ def discrepancy(
     shares = batches(indices, recipe.training.batch_size)
     u, v = map(np.concatenate, zip(*in_shares(communicator, shares, states), strict=True))
     return Discrepancy(u, v, mean_centroid_distance(u, v), pointwise_distance(u, v))
-
-
-def _examples(data: CaptionData | ParallelData, split: str) -> np.ndarray:
-    """The indices of the pairs, or of the first caption of each image, (N,)."""
-    if isinstance(data, ParallelData):
-        return np.arange(len(data.split(split)))
-    return np.unique(data.split(split).image_idxs, return_index=True)[1]

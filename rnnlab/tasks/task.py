@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from rnnlab.data import WordCoverage, load_word_vectors
 from rnnlab.decoding.ensemble import Average
 from rnnlab.errors import MissingDataError
@@ -57,8 +59,9 @@ class Task(ABC):
     ----------
     recipe_type : type
         The class of its recipes.
-    does, makes, command : str
-        For messages: what a model of this task ``does`` and ``makes``, and the ``rnnlab`` command for it.
+    verb, outputs, command : str
+        For messages: what a model of this task does ("captions", "translates"), what it writes ("captions",
+        "translations"), and the ``rnnlab`` command for it.
     metrics : tuple of str
         The scores that ``evaluation.metrics`` of a recipe chooses from; empty if there is no choice.
     writes_sentences : bool
@@ -66,21 +69,25 @@ class Task(ABC):
     """
 
     recipe_type: ClassVar[type[Any]]
-    does: ClassVar[str]
-    makes: ClassVar[str]
+    verb: ClassVar[str]
+    outputs: ClassVar[str]
     command: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ()
     writes_sentences: ClassVar[bool] = True
 
-    # The function that opens the data of each class of table [data]. Its arguments are the keys of the table.
+    # The function that opens the data of each class of table [data]. Its arguments are the keys of the table,
+    # but for those of ``not_of_opener``.
     openers: ClassVar[Mapping[type[Any], Callable[..., Any]]]
+    not_of_opener: ClassVar[tuple[str, ...]] = ("kind",)
 
     def open_data(self, table: Any) -> Any:
         """The data that a recipe's table [data] describes."""
-        keys = asdict(table)
-        for other in ("kind", "captions_per_image"):  # the latter is for training on the data
-            keys.pop(other, None)
+        keys = {key: value for key, value in asdict(table).items() if key not in self.not_of_opener}
         return self.openers[type(table)](**keys)
+
+    def one_sentence_each(self, data: Any, split: str) -> np.ndarray:
+        """The indices of one sentence of each image or source of a split, (N,)."""
+        return np.arange(len(data.split(split)))
 
     @abstractmethod
     def new_model(self, recipe: Any, data: Any) -> Any:

@@ -161,7 +161,8 @@ class TranslationEvaluation:
 class TranslationTask(Task):
     """The task of :class:`rnnlab.recipes.TranslationRecipe`."""
 
-    recipe_type, does, makes, command = TranslationRecipe, "translates", "translations", "translate"
+    recipe_type = TranslationRecipe
+    verb, outputs, command = "translates", "translations", "translate"
     metrics = tuple(TRANSLATION_METRICS)
     openers: ClassVar = {ParallelTable: open_parallel, HabeasTable: open_habeas}
 

@@ -18,7 +18,7 @@ from rnnlab.tasks import TASKS, captioning, task_of, task_of_data
 from rnnlab.tasks.task import Task, chosen_on, limited
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.makes)
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.outputs)
 def test_a_task_opens_every_kind_of_its_data(task):
     assert set(task.openers) == set(get_args(get_type_hints(task.recipe_type)["data"]))
     assert task.writes_sentences == (
