@@ -225,17 +225,7 @@ def _train_stages(
         common["callbacks"] = [*callbacks, *recipe.callbacks.callbacks()]  # the logs come last
         if (directory / "last.h5").exists():
             solver = Solver.resume(directory, model, trained, **common, **resumed)
-            if (
-                stage.is_last
-                and solver.finished
-                and resumed.keys() - {"config", "num_epochs", "restore_best"}
-            ):
-                raise InputError(f"{solver.why_finished}; nothing would train with the changes")
-            if resumed.get("learning_rate") is not None:
-                rate = resumed["learning_rate"]
-                print(f"From iteration {solver.iteration + 1} on, the base learning rate is {rate:g}.")
-            if resumed.get("matmul") is not None:
-                print(f"From iteration {solver.iteration + 1} on, matmul is {solver.options.matmul}.")
+            _tell_changes(solver, stage, resumed)
         else:
             if start is None:
                 for coverage in task_of(recipe).load_word_vectors(recipe, model):
@@ -255,6 +245,23 @@ def _train_stages(
             run = replace(run, model=model, inputs=_inputs(recipe, start))
             return replace(run, interrupted=True, stop_reason=solver.stop_reason, signal=solver.signal)
     return replace(run, model=model, inputs=None if start is None else _inputs(recipe, start))
+
+
+def _tell_changes(solver: Solver, stage: Stage, changes: Mapping[str, Any]) -> None:
+    """Print what a stage that resumes does differently from now on.
+
+    Raises
+    ------
+    ValueError
+        If it has ended, so that the changes would have no effect.
+    """
+    if stage.is_last and solver.finished and changes.keys() - {"config", "num_epochs", "restore_best"}:
+        raise InputError(f"{solver.why_finished}; nothing would train with the changes")
+    if changes.get("learning_rate") is not None:
+        rate = changes["learning_rate"]
+        print(f"From iteration {solver.iteration + 1} on, the base learning rate is {rate:g}.")
+    if changes.get("matmul") is not None:
+        print(f"From iteration {solver.iteration + 1} on, matmul is {solver.options.matmul}.")
 
 
 def _has_ended(stage: Stage, checkpoint: Checkpoint) -> bool:
