@@ -1,4 +1,17 @@
-"""The members of a model and of a data set that the solver uses."""
+"""The members of a model and of a data set that the solver uses.
+
+Some members are optional. The classes below describe those of a kind of training. The others are:
+
+    model.loss_average               "token" if the loss is a mean over tokens, not over examples
+    model.prefetch(batch)            the batch on the model's device; called in another thread
+    model.loss.announces_gradients   true if its backward calls Parameters.complete, for several ranks
+    model.loss_weights               the weights of its losses by name, on which a CUDA graph depends
+    model.word_to_idx                its vocabulary, which must be that of the data
+    model.widened_from(config)       the parameters of which a warm start may fill the first rows only
+    data.in_memory                   true if no thread is to prepare batches ahead (the option ``prefetch``)
+    data.vocabulary                  saved with a run, and compared when it resumes
+    data.preprocessing()             likewise: what new inputs need, arrays and JSON values by name
+"""
 
 from __future__ import annotations
 
@@ -54,6 +67,11 @@ class Model(Protocol):
     def nll(self) -> Callable[..., tuple[float, int]]:
         """``nll(*batch)``: the negative log-likelihood in nats, summed over tokens, and their number."""
         ...
+
+
+def averages_tokens(model: Model) -> bool:
+    """Whether the loss of a model is a mean over tokens, not over examples."""
+    return getattr(model, "loss_average", "batch") == "token"
 
 
 class Rollout(NamedTuple):

@@ -56,7 +56,7 @@ from rnnlab.training.parameter_average import ParameterAverage
 from rnnlab.training.prefetch import prefetched
 from rnnlab.training.preparation import Preparation, Prepared
 from rnnlab.training.progress import Progress, make_progress
-from rnnlab.training.protocols import Data, Model, Objective
+from rnnlab.training.protocols import Data, Model, Objective, averages_tokens
 from rnnlab.training.resuming import load_saved_run
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.schedules import ScheduleFunction, ScheduleOption, resumed_schedule
@@ -273,7 +273,7 @@ class Solver:
         self._state = TrainingState(self.options, rules, data, average, self.callbacks)
         self._update = Update(model, self.options, objective, ranks)
         self._prepare = Preparation(model, data, self.options, ranks, self._update.graphs, objective)
-        self._averages_tokens = getattr(model, "loss_average", "batch") == "token" and objective is None
+        self._averages_tokens = averages_tokens(model) and objective is None
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, ranks)
         if self._evaluate is None:
             check_without_validation(self.options, self._state.schedule)
@@ -497,9 +497,7 @@ class Solver:
         before = self._state.iteration - order.batch
         total = before + len(batches) * (self.options.num_epochs - order.epoch)
         if self._state.multiplier == 0:
-            progress.message(
-                f"note: the factor of the learning rate is 0 at the start of epoch {order.epoch + 1}"
-            )
+            progress.message(f"note: the learning rate is 0 at the start of epoch {order.epoch + 1}")
         ahead = 0 if getattr(self.data, "in_memory", False) else self.options.prefetch
         with closing(prefetched(self._prepare, batches[order.batch :], ahead)) as prepared:
             started = time.perf_counter()

@@ -16,7 +16,7 @@ from rnnlab.training.gradient_sum import GradientSum
 from rnnlab.training.options import Options, check_takes
 from rnnlab.training.parameter_groups import ParameterGroups
 from rnnlab.training.preparation import Part, Prepared, padded
-from rnnlab.training.protocols import Model, Objective
+from rnnlab.training.protocols import Model, Objective, averages_tokens
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs, uses_graphs
 
@@ -127,7 +127,7 @@ class Update:
 
     def _averaged_over_sentences(self, batch: Prepared) -> Prepared:
         """Scale the weights of sentences so that a model that divides by tokens computes a mean over them."""
-        if getattr(self._model, "loss_average", "batch") != "token":
+        if not averages_tokens(self._model):
             return batch
         factor, parts = batch.tokens / batch.examples, []
         for part in batch.parts:

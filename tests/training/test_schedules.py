@@ -251,5 +251,5 @@ def test_a_learning_rate_of_zero_is_noted(make_model, data, capsys):
     schedule = {"name": "cosine", "over": 2}
     Solver(make_model(), data, num_epochs=3, batch_size=20, schedule=schedule).train()
     printed = capsys.readouterr().out
-    assert "note: the factor of the learning rate is 0 at the start of epoch 3" in printed
+    assert "note: the learning rate is 0 at the start of epoch 3" in printed
     assert printed.count("note:") == 1

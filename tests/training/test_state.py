@@ -111,10 +111,16 @@ def test_saved_and_loaded(state, model, data):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"order": {"batch": -3}}, r"solver: found InputError\('order: epoch 0, batch -3 of 7'\)"),
-        ({"order": {"batch": 8}}, "order: epoch 0, batch 8 of 7"),
+        (
+            {"order": {"batch": -3}},
+            r"solver: found InputError\('order: epoch is 0 and batch is -3, ",
+        ),
+        (
+            {"order": {"batch": 8}},
+            "batch is 8, expected at least 0, and batch at most 7",
+        ),
         ({"order": {"batch": "2"}}, "solver: found TypeError"),
-        ({"order": {"epoch": -1}}, "order: epoch -1, batch 2 of 7"),
+        ({"order": {"epoch": -1}}, "order: epoch is -1 and batch is 2"),
         (
             {"order": {"epoch": 1}},
             "losses: found 2 losses and 0 epochs in the history, expected 2 losses and 1",
