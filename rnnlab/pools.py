@@ -2,57 +2,105 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def map_in_processes(
-    pool: ProcessPoolExecutor, function: Callable[[T], R], items: Sequence[T]
+    function: Callable[[T], R],
+    items: Sequence[T],
+    *,
+    jobs: int,
+    method: Literal["spawn", "forkserver"],
+    start: Callable[[], None] | None = None,
+    killed: Callable[[T], R] | None = None,
 ) -> Iterator[R]:
     """The function of each item, in the order of the items.
 
-    All items are submitted at once. The pool is shut down after the last result. If one of its processes is
-    killed, as the system does when memory runs out, the function of the items that are left is computed in
-    this process, with a warning.
+    The processes are started at once, and ended after the last result. They ignore Ctrl-C, which a terminal
+    sends to them too. If one is killed, as the system does when memory runs out, the items that have no
+    result yet are computed in new processes, one at a time.
 
     Parameters
     ----------
-    pool : ProcessPoolExecutor
     function : callable
-        Takes an item. Function, items and results are pickled.
+        Takes an item. Functions, items and results are pickled.
     items : sequence
+    jobs : int
+        The number of processes.
+    method : {"spawn", "forkserver"}
+        How they are started, as :mod:`multiprocessing` calls it.
+    start : callable, optional
+        Called in each process first.
+    killed : callable, optional
+        The result of an item whose process is killed when it is computed alone.
+
+    Raises
+    ------
+    OSError
+        If the process of an item that is computed alone is killed, and there is no ``killed``.
     """
+    pool = _pool(jobs, method, start)
     submitted: list[Future[R]] = []
     with suppress(BrokenProcessPool):
         submitted += (pool.submit(function, item) for item in items)
-    return _results(pool, function, items, submitted)
+
+    def alone(item: T) -> R:
+        with _pool(1, method, start) as single:
+            try:
+                return single.submit(function, item).result()
+            except BrokenProcessPool:
+                if killed is not None:
+                    return killed(item)
+                raise OSError(
+                    "a process was killed twice at the same work, perhaps for lack of memory"
+                ) from None
+
+    return _results(pool, submitted, items, alone)
 
 
 def _results(
-    pool: ProcessPoolExecutor, function: Callable[[T], R], items: Sequence[T], submitted: list[Future[R]]
+    pool: ProcessPoolExecutor, submitted: Sequence[Future[R]], items: Sequence[T], alone: Callable[[T], R]
 ) -> Iterator[R]:
-    done = 0
+    """The results of the futures, and those of ``alone`` for items without one."""
+    is_told = False
     try:
-        for future in submitted:
+        for number, item in enumerate(items):
             try:
-                result = future.result()
+                result = _of(submitted, number)
             except BrokenProcessPool:
-                break
+                if not is_told:
+                    told = "a process was killed, perhaps for lack of memory: the rest is done one by one"
+                    warnings.warn(told, RuntimeWarning, stacklevel=2)
+                is_told = True
+                result = alone(item)
             yield result
-            done += 1
     finally:
         pool.shutdown(cancel_futures=True)
-    if done < len(items):
-        warnings.warn(
-            "a process was killed, perhaps for lack of memory: the rest is computed in one process",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        yield from map(function, items[done:])
+
+
+def _of(submitted: Sequence[Future[R]], number: int) -> R:
+    """The result of a future; BrokenProcessPool if there is none."""
+    if number >= len(submitted):
+        raise BrokenProcessPool
+    return submitted[number].result()
+
+
+def _pool(jobs: int, method: str, start: Callable[[], None] | None) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context(method)
+    return ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(start,))
+
+
+def _begin(start: Callable[[], None] | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if start is not None:
+        start()

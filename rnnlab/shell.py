@@ -9,12 +9,18 @@ import subprocess
 from collections.abc import Sequence
 
 _WINDOWS = os.name == "nt"
+_SPECIAL = frozenset("&|<>^()%;,@{}'")  # for cmd.exe or PowerShell, outside double quotes
 
 
 def quoted(*words: str | os.PathLike[str]) -> str:
     """Words as they are typed: in double quotes on Windows, where backslashes are a part of paths."""
     texts = [os.fspath(word) for word in words]
-    return subprocess.list2cmdline(texts) if _WINDOWS else shlex.join(texts)
+    return " ".join(map(_quoted_on_windows, texts)) if _WINDOWS else shlex.join(texts)
+
+
+def _quoted_on_windows(word: str) -> str:
+    text = subprocess.list2cmdline([word])
+    return f'"{text}"' if _SPECIAL & set(text) and not text.startswith('"') else text
 
 
 def expanded(words: Sequence[str]) -> list[str]:

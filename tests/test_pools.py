@@ -1,52 +1,76 @@
 """A function of many items, in several processes."""
 
-import multiprocessing
 import os
 import signal
 import time
-from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
 from rnnlab.pools import map_in_processes
 
-HERE = os.getpid()
+TWO = {"jobs": 2, "method": "spawn"}
+kills = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no signals")
 
 
 def square(number):
     return number**2
 
 
-def killed_at_2(item):
-    """The square of a number, but in another process the second one kills it."""
-    number, parent = item
-    if number == 2 and os.getpid() != parent:
+def killed_once(item):
+    """The square of a number; the first time, the process of the number 2 is killed."""
+    number, folder = item
+    if number == 2 and not (folder / "killed").exists():
+        (folder / "killed").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     if number == 3:
         time.sleep(0.1)
     return number**2
 
 
-def pool():
-    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+def killed_at_2(number):
+    """The square of a number; the process of the number 2 is killed, each time."""
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number**2
+
+
+def of_ctrl_c(_):
+    signal.raise_signal(signal.SIGINT)
+    return os.environ.get("STARTED")
+
+
+def start():
+    os.environ["STARTED"] = "yes"
 
 
 def test_results_are_in_the_order_of_the_items():
-    assert list(map_in_processes(pool(), square, range(5))) == [0, 1, 4, 9, 16]
-    assert list(map_in_processes(pool(), square, [])) == []
+    assert list(map_in_processes(square, range(5), **TWO)) == [0, 1, 4, 9, 16]
+    assert list(map_in_processes(square, [], **TWO)) == []
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no signals")
-def test_after_a_process_is_killed_the_rest_is_computed_here():
-    items = [(number, os.getpid()) for number in range(1, 6)]
-    results = map_in_processes(pool(), killed_at_2, items)
+def test_processes_ignore_ctrl_c_and_call_start():
+    assert list(map_in_processes(of_ctrl_c, [1, 2], **TWO, start=start)) == ["yes", "yes"]
+    assert list(map_in_processes(of_ctrl_c, [1], **TWO)) == [None]
+
+
+@kills
+def test_after_a_process_is_killed_the_rest_is_computed_one_by_one(tmp_path):
+    results = map_in_processes(killed_once, [(number, tmp_path) for number in range(1, 6)], **TWO)
     with pytest.warns(RuntimeWarning, match="a process was killed, perhaps for lack of memory: the rest"):
         assert list(results) == [1, 4, 9, 16, 25]
 
 
-def test_an_error_of_the_function_is_raised_and_the_rest_is_cancelled():
-    started = pool()
+@kills
+def test_an_item_whose_process_is_killed_twice():
+    with pytest.warns(RuntimeWarning, match="killed"):
+        assert list(map_in_processes(killed_at_2, [1, 2, 3], **TWO, killed=str)) == [1, "2", 9]
+    with (
+        pytest.warns(RuntimeWarning, match="killed"),
+        pytest.raises(OSError, match="killed twice at the same work, perhaps for lack of memory"),
+    ):
+        list(map_in_processes(killed_at_2, [1, 2, 3], **TWO))
+
+
+def test_an_error_of_the_function_is_raised():
     with pytest.raises(TypeError):
-        list(map_in_processes(started, square, [1, "two", 3]))
-    with pytest.raises(RuntimeError, match="shutdown"):
-        started.submit(square, 1)
+        list(map_in_processes(square, [1, "two", 3], **TWO))

@@ -19,6 +19,7 @@ def test_a_shell_reads_the_words_back():
 def test_windows_keeps_backslashes_and_needs_double_quotes(on_windows):
     assert quoted(r"runs\shapes") == r"runs\shapes"
     assert quoted(r"my runs\a", "b") == r'"my runs\a" b'
+    assert quoted("runs/R&D", "a b|c", "") == '"runs/R&D" "a b|c" ""'
 
 
 def test_a_shell_has_expanded_the_wildcards(tmp_path):

@@ -6,6 +6,7 @@ import argparse
 import os
 import secrets
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,9 @@ def _grade(options: argparse.Namespace) -> int:
     with tqdm(total=len(files), unit="notebook", disable=None) as progress:
         for mark in grade_submissions(files, limits=limits, secret=secret, jobs=jobs):
             marks.append(mark)
-            progress.write(str(mark))
-            sys.stdout.flush()  # also into a pipe
+            with suppress(BrokenPipeError):  # the files are still written
+                progress.write(str(mark))
+                sys.stdout.flush()  # also into a pipe
             progress.update()
     if options.csv:
         write_csv(options.csv, marks)

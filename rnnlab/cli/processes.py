@@ -29,7 +29,8 @@ def rnnlab_command() -> list[str]:
 
     ``python -m rnnlab`` would import from the working directory first, which may hold a ``random.py``.
     """
-    code = f"import sys; sys.path[:] = {sys.path!r}; from rnnlab.__main__ import main; sys.exit(main())"
+    path = [each for each in sys.path if isinstance(each, str)]  # Python ignores others
+    code = f"import sys; sys.path[:] = {path!r}; from rnnlab.__main__ import main; sys.exit(main())"
     return [sys.executable, "-P", "-c", code]
 
 

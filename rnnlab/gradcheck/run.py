@@ -10,9 +10,7 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import os
-import signal
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -106,30 +104,24 @@ def check_all(
     if jobs <= 1:
         yield from map(check, indices)
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(context.Semaphore(1),))
-    yield from _submit(pool, check, indices)
+    yield from _in_processes(check, indices, jobs)
 
 
-def _submit(pool: ProcessPoolExecutor, check: Any, indices: list[int]) -> Iterator[Row]:
+def _in_processes(check: Any, indices: list[int], jobs: int) -> Iterator[Row]:
     """Start the processes, each with one thread for its kernels, and distribute the cases among them."""
+    start = functools.partial(_announce_once, multiprocessing.get_context("spawn").Semaphore(1))
     threads = os.environ.get("RNNLAB_NUM_THREADS")
     os.environ["RNNLAB_NUM_THREADS"] = "1"
     try:
-        return map_in_processes(pool, check, indices)
+        return map_in_processes(check, indices, jobs=jobs, method="spawn", start=start)
     finally:
         del os.environ["RNNLAB_NUM_THREADS"]
         if threads is not None:
             os.environ["RNNLAB_NUM_THREADS"] = threads
 
 
-def _start(announces: Any) -> None:
-    """Prepare a process to ignore Ctrl-C, which a terminal sends to all processes: the parent handles it.
-
-    The process that acquires ``announces``, a semaphore of 1, reports that kernels are being compiled; the
-    others do not repeat it.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _announce_once(announces: Any) -> None:
+    """Let only the process that acquires a semaphore of 1 report that kernels are being compiled."""
     if not announces.acquire(block=False):
         os.environ["RNNLAB_KERNELS_ANNOUNCED"] = "1"
 

@@ -90,7 +90,7 @@ def attention_grid(
     ------
     ValueError
         If there are no images, the numbers of images, sentences and weights differ, a sentence has more or
-        fewer words than weights, or the grid is not square.
+        fewer words than weights, a weight is not finite, or the grid is not square.
     """
     _check_images("attention_grid", images)
     if not len(images) == len(words) == len(weights):
@@ -107,12 +107,7 @@ def attention_grid(
         axes.axis("off")
     blocks = np.split(grid, np.cumsum(heights)[:-1])
     for block, image, sentence, attended in zip(blocks, images, words, weights, strict=True):
-        side = math.isqrt(attended.shape[1])
-        if attended.shape != (len(sentence), side * side):
-            raise InputError(
-                f"attention_grid: weights have shape {attended.shape}, expected ({len(sentence)}, L) for "
-                f"{len(sentence)} words, L a square number"
-            )
+        attended = _checked_weights(attended, len(sentence))
         height, length = np.shape(image)[:2]
         block[0, 0].imshow(image)
         for axes, word, regions in zip(block[:, 1:].ravel(), sentence, attended, strict=False):
@@ -122,6 +117,20 @@ def attention_grid(
             below = {"transform": axes.transAxes, "ha": "center", "va": "top"}
             axes.text(0.5, -0.03, f"{regions.max():.2f}", color=INK, fontsize=8, **below)
     return figure
+
+
+def _checked_weights(weights: Array, words: int) -> Array:
+    """The weights of a sentence as an array (T, L), after a check."""
+    weights = np.asarray(weights)
+    L = weights.shape[1] if weights.ndim == 2 else 0
+    if not L or len(weights) != words or math.isqrt(L) ** 2 != L:
+        raise InputError(
+            f"attention_grid: weights have shape {weights.shape}, expected ({words}, L) for {words} words, "
+            "L a square number"
+        )
+    if not np.isfinite(weights).all():
+        raise InputError("attention_grid: weights hold NaN or infinity, expected finite numbers")
+    return weights
 
 
 def attention_shade(weights: Array) -> Array:

@@ -44,6 +44,7 @@ def test_modules_of_the_working_directory_are_not_imported(tmp_path, monkeypatch
     for name in ("random.py", "rnnlab/__init__.py", "rnnlab/__main__.py"):
         (tmp_path / name).write_text("raise RuntimeError('shadow')")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, tmp_path])
     shown = subprocess.run([*rnnlab_command(), "--version"], capture_output=True, text=True)
     assert (shown.stdout, shown.stderr, shown.returncode) == (f"rnnlab {rnnlab.__version__}\n", "", 0)
 

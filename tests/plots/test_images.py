@@ -121,3 +121,17 @@ def test_attention_grid_has_room_for_several_lines_above_a_map(rng):
 def test_attention_grid_needs_weights_of_a_square_grid_for_every_word(words, weights, message):
     with pytest.raises(ValueError, match=message):
         plots.attention_grid([np.zeros((4, 4, 3), np.uint8)], words, weights)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(9), r"weights have shape \(9,\), expected \(1, L\)"),
+        (np.ones((1, 0)), r"weights have shape \(1, 0\), expected \(1, L\)"),
+        ([[0.1] * 9, [0.2] * 9], r"weights have shape \(2, 9\)"),
+        ([[np.nan] * 9], "weights hold NaN or infinity, expected finite numbers"),
+    ],
+)
+def test_weights_that_are_no_grid(weights, message):
+    with pytest.raises(ValueError, match=f"attention_grid: {message}"):
+        plots.attention_grid([np.zeros((4, 4, 3), np.uint8)], [["a"]], [weights])

@@ -9,12 +9,10 @@ from __future__ import annotations
 import functools
 import html
 import logging
-import multiprocessing
 import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -145,8 +143,8 @@ def _write_pages(course: Path, assignment: str, students: Sequence[str], jobs: i
         _write_pages_of(course, assignment, students)
         return
     shares = [students[first::jobs] for first in range(min(jobs, len(students)))]
-    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("forkserver"))
-    for _ in map_in_processes(pool, functools.partial(_write_pages_of, course, assignment), shares):
+    write = functools.partial(_write_pages_of, course, assignment)
+    for _ in map_in_processes(write, shares, jobs=jobs, method="forkserver"):
         pass
 
 

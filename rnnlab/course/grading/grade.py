@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import multiprocessing
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,8 +111,13 @@ def grade_submissions(
     grade = functools.partial(grade_submission, limits=limits, secret=secret)
     if jobs == 1:
         return map(grade, files)
-    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("forkserver"))
-    return map_in_processes(pool, grade, files)
+    return map_in_processes(grade, files, jobs=jobs, method="forkserver", killed=_killed)
+
+
+def _killed(file: SubmittedFile) -> SubmissionMark:
+    """The mark of a submission that takes so much memory that the marking process is killed."""
+    problem = "its marking was killed twice, perhaps for lack of memory: mark it again"
+    return _without_marks(file, read_notebook(file.source), problem)
 
 
 def filters_system_calls() -> bool:
@@ -141,6 +144,10 @@ def grade_submission(file: SubmittedFile, *, limits: Limits, secret: str) -> Sub
         raise
     except Exception as error:  # an unforeseen error must not end the marking of other submissions
         problem = f"it could not be marked, {type(error).__name__}: {error}"
+    return _without_marks(file, source, problem)
+
+
+def _without_marks(file: SubmittedFile, source: CourseNotebook, problem: str) -> SubmissionMark:
     names = [cell.subject for cell in source.exercises]
     unmarked = [FunctionMark(name, max_points_of(source, name)) for name in names]
     unanswered = {cell.grade_id: False for cell in source.answers}
