@@ -1,6 +1,7 @@
 """Scores of captions, translations and classes, saved keystrokes, perplexity, distances of states."""
 
-from rnnlab.metrics.bootstrap import Difference, Statistics, bleu_counts, bleu_of, mean_of, paired_bootstrap
+from rnnlab.metrics.bleu import bleu_counts, bleu_of
+from rnnlab.metrics.bootstrap import Difference, Statistics, mean_of, paired_bootstrap
 from rnnlab.metrics.captions import METRICS, CaptionScores, Metric, score_captions
 from rnnlab.metrics.cider_d import CiderD
 from rnnlab.metrics.classification import accuracy, confusion_matrix

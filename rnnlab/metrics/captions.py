@@ -17,13 +17,13 @@ all of them times 100.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.metrics.bootstrap import Statistics, bleu_counts, bleu_of, mean_of
+from rnnlab.metrics.bleu import bleu_counts, bleu_of, brevity
+from rnnlab.metrics.bootstrap import Statistics, mean_of
 from rnnlab.metrics.java import JavaError, meteor
 from rnnlab.metrics.scorers import CAPTION_SCORERS
 
@@ -53,7 +53,7 @@ class CaptionScores:
     notes : list of str
         Remarks for the reader, such as a metric that could not be computed, and why.
     bleu_counts : (images, 10) list of list of int, or None
-        Those of :func:`~rnnlab.metrics.bootstrap.bleu_counts`; None without BLEU.
+        Those of :func:`~rnnlab.metrics.bleu.bleu_counts`; None without BLEU.
     """
 
     corpus: dict[str, float]
@@ -70,7 +70,7 @@ class CaptionScores:
         if self.bleu_counts is None:
             return None
         *_, length, closest = map(sum, zip(*self.bleu_counts, strict=True))
-        return math.exp(min(0, 1 - closest / length)) if length else 0.0
+        return float(brevity(length, closest)) if length else 0.0
 
     def statistics(self) -> dict[str, Statistics]:
         """The statistics of each score for :func:`~rnnlab.metrics.paired_bootstrap`.

@@ -20,7 +20,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.metrics.bootstrap import Statistics, bleu_of
+from rnnlab.metrics.bleu import bleu_of
+from rnnlab.metrics.bootstrap import Statistics
 from rnnlab.metrics.scorers import TRANSLATION_SCORERS
 
 Words = Sequence[str]
@@ -58,7 +59,7 @@ class TranslationScores:
     signature : str
         sacrebleu's signature, which identifies the computation and should be quoted with the score.
     bleu_counts : (sentences, 10) list of list of int
-        Those of :func:`~rnnlab.metrics.bootstrap.bleu_counts`.
+        Those of :func:`~rnnlab.metrics.bleu.bleu_counts`.
     """
 
     corpus: dict[str, float]
