@@ -38,7 +38,15 @@ class WriteError(RnnlabError, OSError):
     """A file was not written: the disk is full, read-only or gone. A previous file is unchanged."""
 
     def __init__(self, path: Path, error: OSError) -> None:
-        super().__init__(f"{path} was not written: {error.strerror or error}")
+        reason, blamed = error.strerror or error, error.filename
+        if isinstance(blamed, str | os.PathLike) and not _is_part_of(Path(blamed), path):
+            reason = f"{os.fspath(blamed)}: {reason}"  # such as a missing file that the block reads
+        super().__init__(f"{path} was not written: {reason}")
+
+
+def _is_part_of(file: Path, target: Path) -> bool:
+    """Whether a file is the target, or has the temporary name of one."""
+    return file == target or file.name.startswith(f".{target.name}.")
 
 
 @contextmanager

@@ -188,6 +188,9 @@ class Scope(Mapping[str, Array]):
     prefix : str
     """
 
+    __eq__ = object.__eq__  # as in Parameters
+    __hash__ = object.__hash__
+
     def __init__(self, whole: Mapping[str, Array], prefix: str) -> None:
         self._whole, self._prefix = whole, prefix
 

@@ -491,3 +491,11 @@ def test_a_pipe_is_not_replaced(tmp_path):
     with pytest.raises(WriteError, match="was not written: it is a device or a pipe"), atomic_write(pipe):
         pass
     assert pipe.is_fifo()
+
+
+def test_the_file_that_is_missing_is_named(tmp_path):
+    with (
+        pytest.raises(WriteError, match=r"out.txt was not written: .*absent.txt: No such file or directory$"),
+        atomic_write(tmp_path / "out.txt") as file,
+    ):
+        file.write_text((tmp_path / "absent.txt").read_text())

@@ -179,3 +179,11 @@ def test_equal_to_itself_alone(params):
     assert params != params.copy()
     assert params in [params.copy(), params]
     assert len({params, params.copy()}) == 2
+
+
+def test_scopes_are_compared_by_identity():
+    params = Parameters({"a_W": (2, 2), "b": (1,)})
+    scope = params.scope("a_")
+    assert scope == scope
+    assert scope != params.copy().scope("a_")
+    assert len({scope, params.scope("a_")}) == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import sys
 from contextlib import suppress
@@ -25,6 +24,7 @@ from rnnlab.course.grading.feedback import require_gradebook, write_feedback
 from rnnlab.course.grading.grade import filters_system_calls
 from rnnlab.course.grading.process import LEAST
 from rnnlab.errors import InputError
+from rnnlab.ops.threads import num_processors
 
 
 def add(actions: Any) -> None:
@@ -94,7 +94,7 @@ def _grade(options: argparse.Namespace) -> int:
     if sys.platform != "linux":
         print("note: the memory of students' code is limited on Linux only", file=sys.stderr)
     secret = options.seed or secrets.token_hex(8)
-    jobs = min(options.jobs or os.cpu_count() or 1, len(files))
+    jobs = min(options.jobs or num_processors(), len(files))
     marks: list[SubmissionMark] = []
     with tqdm(total=len(files), unit="notebook", disable=None) as progress:
         for mark in grade_submissions(files, limits=limits, secret=secret, jobs=jobs):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import Any
 
 from tqdm import tqdm
@@ -11,6 +10,7 @@ from tqdm import tqdm
 from rnnlab.cli.arguments import natural_number, positive_integer, positive_number
 from rnnlab.cli.device_option import add_device
 from rnnlab.gradcheck.run import Row, case_names, check_all
+from rnnlab.ops.threads import num_processors
 
 _NAMED = 6  # maximum number of wrong gradients that a line names
 
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
     check.add_argument(
         "--jobs",
         type=positive_integer,
-        default=_processors(),
+        default=num_processors(),
         metavar="N",
         help="number of processes (default: %(default)s, one per processor; a GPU uses one)",
     )
@@ -87,8 +87,3 @@ def _line(row: Row, width: int) -> str:
         gradients += f" and {len(row.wrong) - _NAMED} more"
     touched = f"; writes into {', '.join(row.touched)}" if row.touched else ""
     return f"{row.name:<{width}}{row.error:7.1e}  {verdict:<5}  {gradients}{touched}"
-
-
-def _processors() -> int:
-    """The number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

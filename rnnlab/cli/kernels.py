@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from typing import Any
 
 from rnnlab import ops
@@ -23,8 +24,14 @@ def _kernels(options: argparse.Namespace) -> int:
     for line in ops.describe_on("gpu:0") if _has_gpu() else [ops.describe_gpu()]:
         print(f"GPU: {line}")
     if options.warm_up:
-        seconds = ops.warm_up()
-        print(f"Compiled the kernels in {seconds:.1f} s." if seconds else "All kernels are in the cache.")
+        started = time.perf_counter()
+        compiled = ops.warm_up()
+        if compiled is None:
+            print("NumPy computes: there are no kernels to compile.")
+        elif compiled:
+            print(f"Compiled {compiled} kernels in {time.perf_counter() - started:.0f} s.")
+        else:
+            print("All kernels are in the cache.")
     return 0
 
 

@@ -10,7 +10,6 @@ order. It may have images without captions. The vocabulary is built from the tra
 from __future__ import annotations
 
 import reprlib
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from rnnlab.data.blocks import Features
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.hdf5 import read_dataset, read_json, read_names
 from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.names import composed
 from rnnlab.data.photographs.encoding import recorded_encodings
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
@@ -81,14 +81,15 @@ def _check_apart(splits: Mapping[str, Sequence[AnnotatedImage]], path: PathLike)
     split_of: dict[str, str] = {}
     for split, images in splits.items():
         for image in images:
-            if other := split_of.get(image.name):
+            name = composed(image.name)
+            if other := split_of.get(name):
                 places = (
                     f"twice in the split {split}" if other == split else f"in the splits {other} and {split}"
                 )
                 raise mismatch(
                     f"{path}", f"the image {image.name!r} {places}", "every image once, in one split"
                 )
-            split_of[image.name] = split
+            split_of[name] = split
 
 
 def read_coco(paths: Mapping[str, PathLike]) -> Annotations:
@@ -277,7 +278,7 @@ def _names_in(path: PathLike) -> tuple[str, ...]:
 
 
 def _rows_by_name(path: PathLike, names: tuple[str, ...]) -> dict[str, int]:
-    rows = {_normalised(name): row for row, name in enumerate(names)}
+    rows = {composed(name): row for row, name in enumerate(names)}
     if len(rows) != len(names):
         raise mismatch(f"{path}: filenames", f"{len(names) - len(rows)} names twice", "each name once")
     return rows
@@ -287,16 +288,11 @@ def _find(
     rows: Mapping[str, int], names: tuple[str, ...], features: PathLike, source: PathLike
 ) -> np.ndarray:
     for name in names:
-        if _normalised(name) not in rows:
+        if composed(name) not in rows:
             raise MissingDataError(
                 f"{features}: filenames: found no {name!r}, expected all the images of {source}"
             )
-    return np.array([rows[_normalised(name)] for name in names], np.intp)
-
-
-def _normalised(name: str) -> str:
-    """A file's name in composed Unicode: on a Mac an umlaut in it may be two characters."""
-    return unicodedata.normalize("NFC", name)
+    return np.array([rows[composed(name)] for name in names], np.intp)
 
 
 def _read_rows(path: PathLike, rows: np.ndarray, lazy: bool) -> Features:

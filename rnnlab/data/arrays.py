@@ -51,6 +51,11 @@ class ArrayData(SplitData[tuple[Any, ...]]):
         name: str = "arrays",
     ) -> None:
         self.name, self.null_token = name, null_token
+        for split, arrays in splits.items():
+            if isinstance(arrays, np.ndarray):
+                raise InputTypeError(
+                    f"ArrayData: {split} is an array, expected a tuple of arrays, such as (x, labels)"
+                )
         self.splits = {split: tuple(arrays) for split, arrays in splits.items()}
         for split, arrays in self.splits.items():
             self._check(split, arrays)

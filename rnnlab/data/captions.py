@@ -14,6 +14,7 @@ from rnnlab.data.blocks import feature_statistics
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.course import IMAGE_FOLDER, read_course, write_course
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash, word_hash
+from rnnlab.data.names import composed
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.split_data import SplitData, batches
@@ -260,10 +261,13 @@ class CaptionData(SplitData[CaptionSplit]):
         ValueError
             If several images have the name; or if none has it, and it is the file name of several.
         """
+        if isinstance(names, str):
+            raise InputTypeError(f"features_of: names is {names!r}, expected a list of names")
+        names = list(map(composed, names))
         places: dict[str, list[tuple[str, int]]] = {}
         for key, split in self.splits.items():
             for row, name in enumerate(split.names):
-                places.setdefault(name, []).append((key, row))
+                places.setdefault(composed(name), []).append((key, row))
         by_file: dict[str, list[str]] = {}
         for name in places:
             by_file.setdefault(Path(name).name, []).append(name)
@@ -282,6 +286,8 @@ class CaptionData(SplitData[CaptionSplit]):
                 listed = ", ".join(f"{key} {row}" for key, row in (place, *others))
                 raise InputError(f"{self.name} has several images {name!r}: splits and rows {listed}")
             found.append(place)
+        if not found:
+            raise InputError("features_of: names is empty, expected at least one image")
         rows = [self.splits[key].features_at(slice(row, row + 1)) for key, row in found]
         if self.num_global_features is None:
             return np.concatenate(rows)

@@ -15,7 +15,7 @@ _SAMPLED_ROWS = 8
 
 
 def array_hash(*arrays: np.ndarray) -> str:
-    """A hash of the values, shapes and kinds of arrays; integers of every width are hashed as int64."""
+    """A hash of the values and shapes of arrays, integers as int64 and other numbers as float32."""
     digest = hashlib.blake2b(digest_size=8)
     for array in arrays:
         values = array.astype("<i8" if array.dtype.kind in "iu" else "<f4")

@@ -24,7 +24,7 @@ from rnnlab.data.split_data import SplitData, batches, drawn
 from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.options import Count, check_options
+from rnnlab.options import Count, check_option, check_options
 
 Pair = tuple[Words, Words]  # a source and a target
 
@@ -204,6 +204,7 @@ class ParallelData(SplitData[ParallelSplit]):
         """
         chosen = self.split(split)
         N = len(chosen)
+        check_option("epoch", "batch_size", Count, batch_size)
         if rng is None:
             return batches(np.arange(N), batch_size)
         order = rng.permutation(N)

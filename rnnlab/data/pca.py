@@ -41,8 +41,12 @@ class PCA:
         Raises
         ------
         ValueError
-            If there are fewer than ``dims`` numbers in a feature vector, or fewer vectors.
+            If there are fewer than ``dims`` numbers in a feature vector, or fewer vectors, or no features.
         """
+        if len(features.shape) < 2 or 0 in features.shape:
+            raise InputError(
+                f"PCA: features have shape {features.shape}, expected (N, D) or (N, regions, D) without 0"
+            )
         *regions, D = features.shape[1:]
         rows = max(1, _ROWS // math.prod(regions))
 

@@ -1,4 +1,4 @@
-"""The base class of all data sets: splits by name, and epochs in batches."""
+"""The base class of data sets: splits by name, and epochs in batches."""
 
 from __future__ import annotations
 

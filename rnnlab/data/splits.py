@@ -24,7 +24,7 @@ class CaptionSplit:
     Attributes
     ----------
     features : (num_images, ..., D) array of float, or :class:`~rnnlab.data.LazyFeatures`
-        A global vector of each image (D,), or a grid of local ones (cells, D).
+        A global vector of each image (D,), or a grid of local ones (regions, D).
     captions : (num_captions, L) int32
         <START>, words, <END>, <NULL> padding. Any other integer dtype is converted.
     image_idxs : (num_captions,) int32

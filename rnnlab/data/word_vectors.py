@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from rnnlab.errors import InputTypeError
 from rnnlab.limits import LINE_BYTES, VECTOR_SIZE, WORD_BYTES
 from rnnlab.ops import ops_for
 from rnnlab.reading import PathLike, mismatch, open_bytes
@@ -78,6 +79,8 @@ def load_word_vectors(path: PathLike, model: Any, *, source: bool = False) -> Wo
         the file has none of the words.
     """
     parameter, words = ("W_source", "source_word_to_idx") if source else ("W_embed", "word_to_idx")
+    if not hasattr(model, words):
+        raise InputTypeError(f"load_word_vectors: a {type(model).__name__} has no {words}")
     word_to_idx = getattr(model, words)
     usual = [word for word in sorted(word_to_idx, key=word_to_idx.get) if word not in SPECIAL_WORDS]
     old = model.params[parameter]

@@ -165,7 +165,7 @@ def grad_check_sparse(
     float
         The largest relative error.
     """
-    _check_exact("grad_check_sparse", x)
+    _check_exact("grad_check_sparse", x, analytic_grad)
     rng = np.random.default_rng(rng)
     worst = 0.0
     for _ in range(num_checks):
@@ -201,7 +201,7 @@ def projected_check(
         The difference of the two directional derivatives, divided by the norm of the gradient. The norm is
         the typical size of a projection, while the projection itself may happen to be near zero.
     """
-    _check_exact("projected_check", x)
+    _check_exact("projected_check", x, grad)
     rng = np.random.default_rng(rng)
     direction = rng.standard_normal(x.shape)  # random signs may cancel and hide a constant error
     saved = x.copy()
@@ -242,10 +242,16 @@ def compared(
     return (better, extrapolated) if better < error else (error, found)
 
 
-def _check_exact(function: str, x: Array) -> None:
+def _check_exact(function: str, x: Array, grad: Array | None = None) -> None:
+    """Check that x can be perturbed in float64, and that a gradient has its shape."""
     check_full_precision(function)
-    if x.dtype != np.float64:
-        raise InputTypeError(f"{function}: x has dtype {x.dtype}, expected float64")
+    if getattr(x, "dtype", None) != np.float64:
+        found = f"has dtype {x.dtype}" if hasattr(x, "dtype") else f"is a {type(x).__name__}"
+        raise InputTypeError(f"{function}: x {found}, expected an array of float64")
+    if not x.size:
+        raise InputError(f"{function}: x has shape {x.shape}, expected at least one element")
+    if grad is not None and np.shape(grad) != x.shape:
+        raise InputError(f"{function}: the gradient has shape {np.shape(grad)}, expected {x.shape} as x")
 
 
 def _difference(f: Callable[[], Any], x: Array, index: tuple[int, ...], h: float) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnlab.errors import InputError, InputTypeError
+from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
@@ -44,14 +44,16 @@ def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, num_classes: i
     Raises
     ------
     ValueError
-        If N is 0, the shapes differ, or a class is out of range.
+        If N is 0, or the shapes differ.
+    IndexError
+        If a class is out of range.
     TypeError
         If they are not integers.
     """
     labels, predictions = _checked("confusion_matrix", labels, predictions)
     for name, classes in (("labels", labels), ("predictions", predictions)):
         if classes.min() < 0 or classes.max() >= num_classes:
-            raise InputError(
+            raise OutOfRangeError(
                 f"confusion_matrix: {name} are from {classes.min()} to {classes.max()}, "
                 f"expected from 0 to {num_classes - 1}"
             )

@@ -15,7 +15,7 @@ Environment variables:
   one in use.
 - RNNLAB_NUM_THREADS: the number of threads on the CPU (:mod:`rnnlab.ops.threads`).
 - RNNLAB_STRICT: with "1", arrays of a layout that a compiled kernel does not accept raise TypeError. Without
-  it NumPy computes with them, which is slower.
+  it, those that are read are copied; if one is written, NumPy computes, which is slower.
 - RNNLAB_MATMUL: the precision of float32 products: "float32" (the default), "tf32" or "tf32x3" (on a GPU), or
   "bfloat16" (:mod:`rnnlab.ops.precision`). :func:`describe_products` names the one in use.
 - RNNLAB_PERSISTENT: "1" runs all steps of an LSTM in one launch wherever its weight fits into on-chip memory
@@ -137,14 +137,18 @@ def ops_on(device: str) -> Primitives:
     found = re.fullmatch(r"gpu(?::(\d+))?", device) if isinstance(device, str) else None
     if found is None:
         raise InputError(f"device is {device!r}, expected 'cpu', 'gpu' or 'gpu:N'")
+    _devices(device).use(int(found[1] or 0), device)
+    return cast(Primitives, importlib.import_module("rnnlab.ops.cuda"))
+
+
+def _devices(device: str) -> Any:
+    """The module :mod:`rnnlab.ops.cuda.devices`; without CuPy the error names ``device``."""
     try:
-        devices = importlib.import_module("rnnlab.ops.cuda.devices")
+        return importlib.import_module("rnnlab.ops.cuda.devices")
     except ModuleNotFoundError as error:
         if error.name != "cupy":
             raise
         raise NotInstalledError(f"device is {device!r}, which needs CuPy: {_INSTALL_CUPY}") from None
-    devices.use(int(found[1] or 0), device)
-    return cast(Primitives, importlib.import_module("rnnlab.ops.cuda"))
 
 
 def device_of(array: Any) -> str:
@@ -157,10 +161,13 @@ def describe() -> str:
     return _for_numpy().description
 
 
-def describe_gpu() -> str:
-    """The GPU's name and memory and CuPy's version, or the reason why there is none, in one line."""
+def describe_gpu(number: int | None = None) -> str:
+    """The name and memory of a GPU and CuPy's version, or the reason why there is none, in one line.
+
+    Without ``number`` it is the GPU in use.
+    """
     try:
-        return importlib.import_module("rnnlab.ops.cuda.devices").describe()
+        return importlib.import_module("rnnlab.ops.cuda.devices").describe(number)
     except ImportError as error:
         if getattr(error, "name", None) == "cupy":
             return f"none, CuPy is not installed: {_INSTALL_CUPY}"
@@ -196,7 +203,8 @@ _ON_GPU = {
 
 def describe_on(device: str) -> list[str]:
     """The libraries that compute on a device, "cpu" or "gpu:N", as lines of text."""
-    return [describe() if device == "cpu" else describe_gpu(), describe_products(device)]
+    library = describe() if device == "cpu" else describe_gpu(int(device.removeprefix("gpu:")))
+    return [library, describe_products(device)]
 
 
 def gpu_training() -> ModuleType:
@@ -212,8 +220,7 @@ def num_gpus() -> int:
     ImportError
         If CuPy is missing or finds no driver.
     """
-    ops_on("gpu")
-    return int(importlib.import_module("rnnlab.ops.cuda.devices").count())
+    return int(_devices("gpu").count())
 
 
 def release_memory() -> int:
@@ -235,10 +242,16 @@ def release_memory() -> int:
     return memory.release()
 
 
-def warm_up() -> float:
-    """Compile all kernels for float32 and float64 that are not cached yet; return the seconds it took."""
+def warm_up() -> int | None:
+    """Compile all kernels for float32 and float64 that are not in the cache.
+
+    Returns
+    -------
+    int or None
+        How many were compiled; None if there are no kernels, because plain NumPy computes.
+    """
     if _for_numpy().module is numpy_ops:
-        return 0.0
+        return None
     from rnnlab.ops.numba import kernel
 
     return kernel.warm_up()

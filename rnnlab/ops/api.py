@@ -37,7 +37,7 @@ class Primitives(Protocol):
 
     @property
     def CHUNK(self) -> int:
-        """The factor by which chunks of a sequence are larger than NumPy's."""
+        """How many times more steps of a sequence form a chunk than on NumPy."""
 
     # ------------------------------------------------------------ arrays
 
@@ -72,10 +72,10 @@ class Primitives(Protocol):
         """
 
     def concatenate(self, arrays: Sequence[Array], axis: int = 0) -> Array:
-        """The arrays joined along an axis. A CUDA graph can hold at most 8 of them."""
+        """The arrays joined along an axis; in a step that is captured as a CUDA graph, at most 8 arrays."""
 
     def take(self, x: Array, rows: Array, out: Array) -> None:
-        """Write x[rows] to ``out``, (M, D) (n,) -> (n, D). Columns are contiguous; rows may have gaps."""
+        """Write x[rows] to ``out``, (M, D) (n,) -> (n, D). There may be gaps between the rows of both."""
 
     def put(self, x: Array, rows: Array, out: Array) -> None:
         """Write x (n, D) to out[rows], (M, D); no row occurs twice. Layout as in :meth:`take`."""
@@ -375,7 +375,11 @@ class Primitives(Protocol):
         """
 
     def dropout_mask(self, p: float, seed: int, start: int, out: Array) -> None:
-        """Write the mask of :meth:`dropout` from element ``start`` on; ``out`` has any shape and layout."""
+        """Write a mask of a recurrent step: 0 with probability p, else 1 / (1 - p); any shape and layout.
+
+        ``start`` is the index of its first element in the mask of a sequence. The mask is not that of
+        :meth:`dropout` with the same seed.
+        """
 
     # ------------------------------------------------------------ attention
 

@@ -1,4 +1,4 @@
-"""The arguments of every array primitive, declared once and checked before memory is touched.
+"""The arguments of the array primitives that index memory, declared once and checked before it is touched.
 
 A declaration lists the arrays of a function with their axes:
 
@@ -290,7 +290,7 @@ def _check_shapes(function: str, present: list[Argument], arrays: Mapping[str, A
     """The size of each letter."""
     sizes: dict[str, int] = {}
     whole: tuple[str, Any] | None = None
-    for argument in present:  # first those that set a letter
+    for argument in present:
         shape = arrays[argument.name].shape
         if argument.axes is None:
             whole = whole or (argument.name, shape)

@@ -18,7 +18,14 @@ from typing import Any
 
 from rnnlab.errors import InputError, NotInstalledError
 
-__all__ = ["has_openmp_threads", "import_numba", "kernel_threads", "limit_libraries", "num_threads"]
+__all__ = [
+    "has_openmp_threads",
+    "import_numba",
+    "kernel_threads",
+    "limit_libraries",
+    "num_processors",
+    "num_threads",
+]
 _MOST_THREADS = 1024  # with far more, OpenMP ends the process
 _OLDEST_NUMBA = 0, 62  # the first with LLVM's untyped pointers, which the kernels use
 
@@ -40,9 +47,12 @@ def num_threads() -> int:
     openmp = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if openmp.isdecimal() and int(openmp) > 0:
         return min(int(openmp), _MOST_THREADS)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return num_processors()
+
+
+def num_processors() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def kernel_threads() -> int:

@@ -52,7 +52,7 @@ def gradient_statistics(
             f"of {list(histograms)} with {sorted({*records})} records, expected one of each parameter for "
             "each iteration"
         )
-    columns = min(columns, len(norms))
+    columns = max(1, min(columns, len(norms)))
     rows = -(-len(norms) // columns)
     figure = new_figure(3.6 * columns, 2.4 * rows)
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()

@@ -54,7 +54,7 @@ def caption_grid(
         colors = [colors or INK] * len(images)
     if len(colors) != len(images):
         raise InputError(f"caption_grid: got {len(colors)} colors for {len(images)} images")
-    columns = min(columns, len(images))
+    columns = max(1, min(columns, len(images)))
     wrapped = [_wrap(caption, round(width * 14)) for caption in captions]
     return _draw_grid(images, wrapped, list(colors), columns, width)
 

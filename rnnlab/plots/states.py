@@ -19,7 +19,7 @@ def state_map(teacher_forced: Array, free_running: Array, *, seed: int = 0) -> F
     Parameters
     ----------
     teacher_forced, free_running : (N, H)
-        Drawn as filled and as open circles.
+        Drawn as filled and as open circles. N and H are at least 2.
     seed : int
         The seed of t-SNE.
 
@@ -28,20 +28,26 @@ def state_map(teacher_forced: Array, free_running: Array, *, seed: int = 0) -> F
     ImportError
         If the extra ``sklearn`` is not installed.
     ValueError
-        If the shapes differ, or there are fewer than two states of each kind.
+        If the shapes differ, there are fewer than two states of each kind or two units, a number is not
+        finite, or all states are equal.
     """
     teacher_forced = np.asarray(teacher_forced, dtype=float)
     free_running = np.asarray(free_running, dtype=float)
-    N = len(teacher_forced)
-    if teacher_forced.ndim != 2 or teacher_forced.shape != free_running.shape or N < 2:
+    shape = teacher_forced.shape
+    if len(shape) != 2 or shape != free_running.shape or min(shape) < 2:
         raise InputError(
-            f"state_map: teacher_forced has shape {teacher_forced.shape} and free_running "
-            f"{free_running.shape}, expected both (N, H) with N of at least 2"
+            f"state_map: teacher_forced has shape {shape} and free_running {free_running.shape}, expected "
+            "both (N, H) with N and H of at least 2"
         )
+    states, N = np.concatenate([teacher_forced, free_running]), len(teacher_forced)
+    if not np.isfinite(states).all():
+        raise InputError("state_map: the states hold NaN or infinity, expected finite numbers")
+    if not np.ptp(states, axis=0).any():  # t-SNE would end the process
+        raise InputError(f"state_map: all {2 * N} states are equal, expected states that differ")
     TSNE = SCIKIT_LEARN.module("manifold").TSNE
 
     tsne = TSNE(perplexity=min(30.0, (2 * N - 1) / 3), random_state=seed)
-    places = tsne.fit_transform(np.concatenate([teacher_forced, free_running]))
+    places = tsne.fit_transform(states)
     figure = new_figure(5.2, 4.4)
     axes = figure.subplots()
     x, y = places.T

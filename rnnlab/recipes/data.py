@@ -23,7 +23,7 @@ class ShapesTable:
     directory
         Folder of the data; if left out datasets/shapes of the clone, else ~/.cache/rnnlab/shapes.
     features
-        "pca": one vector for each image; "local": one for each cell of a grid.
+        "pca": one vector for each image; "local": one for each region of a grid.
     global_features
         With local features: also one vector for each image, which gives the initial state.
     standardise

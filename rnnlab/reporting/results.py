@@ -17,7 +17,7 @@ from rnnlab.tasks import task_of
 _INPUTS = ("features", "global_features", "lazy", "standardise", "images", "captions_per_image")
 # Errors that make a report omit something and give the message as the reason: missing files, extras or Java,
 # and damaged files.
-_LEFT_OUT = (OSError, ValueError, ImportError, JavaError)
+_LEFT_OUT = (OSError, ValueError, ImportError)
 
 
 @dataclass(frozen=True)

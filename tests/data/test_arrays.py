@@ -113,3 +113,8 @@ def test_arguments_that_are_tuples(rng):
 def test_arrays_that_do_not_fit(splits, options, error, message):
     with pytest.raises(error, match=f"ArrayData: .*{message}"):
         ArrayData(splits, **options)
+
+
+def test_an_array_is_no_tuple_of_arrays():
+    with pytest.raises(TypeError, match=r"ArrayData: train is an array, expected a tuple of arrays, such as"):
+        ArrayData({"train": np.zeros((3, 4))})

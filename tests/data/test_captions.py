@@ -331,3 +331,14 @@ def test_the_encoder_of_the_features_is_kept(rng, tmp_path):
     splits["val"] = replace(splits["val"], encodings={})
     with pytest.raises(ValueError, match="found features by no recorded encoder, expected by net"):
         CaptionData(made.vocabulary, splits)
+
+
+def test_images_are_found_by_either_form_of_a_name(data, rng):
+    some = small(rng)
+    split = some.split("val")
+    some.splits["val"] = replace(split, names=("\u00e9.png", *split.names[1:]))
+    np.testing.assert_array_equal(some.features_of(["e\u0301.png"]), some.features_of(["\u00e9.png"]))
+    with pytest.raises(ValueError, match="features_of: names is empty, expected at least one image"):
+        some.features_of([])
+    with pytest.raises(TypeError, match="features_of: names is '0.jpg', expected a list of names"):
+        some.features_of("0.jpg")

@@ -66,3 +66,9 @@ def test_as_a_projection(features):
     np.testing.assert_allclose(
         fitted.projection().apply(features), fitted.transform(features), rtol=1e-4, atol=1e-4
     )
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 0, 4), (0, 4)])
+def test_there_are_no_features(shape):
+    with pytest.raises(ValueError, match=r"PCA: features have shape .*, expected \(N, D\) or"):
+        PCA.fit(np.ones(shape), 1)

@@ -199,3 +199,9 @@ def test_a_model_on_a_device(path, simulated):
     for each in (model, other):
         load_word_vectors(path, each)
     np.testing.assert_array_equal(other.to("cpu").params.flat, model.params.flat)
+
+
+def test_a_model_without_source_words(tmp_path):
+    model = CaptioningRNN({"<NULL>": 0, "<START>": 1, "<END>": 2, "<UNK>": 3}, 3, 6, 4)
+    with pytest.raises(TypeError, match="load_word_vectors: a CaptioningRNN has no source_word_to_idx"):
+        load_word_vectors(tmp_path / "vectors.txt", model, source=True)

@@ -209,7 +209,9 @@ def test_gradients_of_other_shapes_do_not_pass():
 @pytest.mark.parametrize("name", NUMERIC)
 def test_numeric_gradients_need_float64(name, dtype):
     """In float32 the derivative of x^2 at 1,000 was 0."""
-    with pytest.raises(TypeError, match=f"{name}: x has dtype {np.dtype(dtype)}, expected float64"):
+    with pytest.raises(
+        TypeError, match=f"{name}: x has dtype {np.dtype(dtype)}, expected an array of float64"
+    ):
         NUMERIC[name](lambda *_: 0.0, np.ones((2, 3), dtype))
 
 
@@ -244,3 +246,18 @@ def test_truncation_is_not_taken_for_a_mistake():
     error, _ = compared(2 * grad, numeric, 1e-5, 1e-9)
     assert error == pytest.approx(1 / 3, rel=1e-3)
     assert np.isnan(compared(np.nan * grad, numeric, 1e-5, 1e-9)[0])
+
+
+def test_checks_need_a_gradient_of_the_shape_of_x():
+    x = np.ones((1, 5))
+    for check in (
+        lambda x, grad: projected_check(lambda: float((x**2).sum()), x, grad),
+        lambda x, grad: grad_check_sparse(lambda x: float((x**2).sum()), x, grad, verbose=False),
+    ):
+        assert check(x, 2 * x) < 1e-8
+        with pytest.raises(ValueError, match=r"the gradient has shape \(5,\), expected \(1, 5\) as x"):
+            check(x, 2 * np.ones(5))
+        with pytest.raises(ValueError, match=r"x has shape \(0, 3\), expected at least one element"):
+            check(np.ones((0, 3)), np.ones((0, 3)))
+        with pytest.raises(TypeError, match="x is a list, expected an array of float64"):
+            check([1.0], np.ones(1))

@@ -37,5 +37,5 @@ def test_errors():
         accuracy(LABELS, PREDICTIONS[:4])
     with pytest.raises(ValueError, match=r"expected \(N,\) of both with N of at least 1"):
         confusion_matrix(LABELS[:0], PREDICTIONS[:0], 3)
-    with pytest.raises(ValueError, match="predictions are from 0 to 2, expected from 0 to 1"):
+    with pytest.raises(IndexError, match="predictions are from 0 to 2, expected from 0 to 1"):
         confusion_matrix(np.array([0, 1, 1]), np.array([0, 2, 1]), 2)

@@ -27,7 +27,7 @@ def test_a_map_of_few_states(rng):
     pytest.importorskip("sklearn")
     plots.state_map(*rng.standard_normal((2, 2, 3)))
     for shapes in (((1, 3), (1, 3)), ((4, 3), (3, 3)), ((4,), (4,))):
-        with pytest.raises(ValueError, match="state_map: teacher_forced has shape .* N of at least 2"):
+        with pytest.raises(ValueError, match="state_map: teacher_forced has shape .* N and H of at least 2"):
             plots.state_map(*(np.zeros(shape) for shape in shapes))
 
 
@@ -35,3 +35,16 @@ def test_a_map_of_states_needs_an_extra(rng, monkeypatch):
     monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'needs scikit-learn: pip install "rnnlab\[sklearn\]"'):
         plots.state_map(*rng.standard_normal((2, 3, 4)))
+
+
+@pytest.mark.parametrize(
+    ("states", "message"),
+    [
+        (np.ones((20, 3)), "all 40 states are equal, expected states that differ"),
+        (np.full((3, 2), np.nan), "hold NaN or infinity"),
+        (np.zeros((9, 1)), r"shape \(9, 1\) .*, expected both \(N, H\) with N and H of at least 2"),
+    ],
+)
+def test_states_without_a_map(states, message):
+    with pytest.raises(ValueError, match=f"state_map: .*{message}"):
+        plots.state_map(states, states)

@@ -13,6 +13,7 @@ import numpy as np
 from tqdm import tqdm
 
 from rnnlab.data.hdf5 import fixed_length
+from rnnlab.data.names import composed
 from rnnlab.data.pca import PCA
 from rnnlab.data.photographs.encoder import BATCH_SIZE, ImageEncoder
 from rnnlab.data.photographs.encoding import ImageEncoding
@@ -85,7 +86,7 @@ def find_photographs(places: Iterable[PathLike]) -> list[Path]:
             path.name.encode()
         except UnicodeEncodeError:
             raise InputError(f"{str(path)!r} has a name that is not UTF-8, expected another name") from None
-        other = paths.setdefault(path.name, path)
+        other = paths.setdefault(composed(path.name), path)
         if os.path.realpath(other) != os.path.realpath(path):
             raise InputError(
                 f"{other} and {path} have the same name, expected different ones: features are found by the "

@@ -1,4 +1,4 @@
-"""The selection and the description of the GPU in use."""
+"""The selection and the description of GPUs."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def use(number: int, name: str) -> None:
     cp.cuda.Device(number).use()
 
 
-def describe() -> str:
-    """The name and the memory of the GPU in use, and CuPy's version.
+def describe(number: int | None = None) -> str:
+    """The name and the memory of a GPU, by default the one in use, and CuPy's version.
 
     Raises
     ------
@@ -38,7 +38,8 @@ def describe() -> str:
     """
     if not count():
         raise NotInstalledError("CuPy finds no GPU")
-    properties = cp.cuda.runtime.getDeviceProperties(cp.cuda.runtime.getDevice())
+    number = cp.cuda.runtime.getDevice() if number is None else number
+    properties = cp.cuda.runtime.getDeviceProperties(number)
     memory = properties["totalGlobalMem"] / 2**30
     return f"{properties['name'].decode()}, {memory:.1f} GiB, CuPy {cp.__version__}"
 

@@ -249,3 +249,13 @@ def test_features_that_are_not_finite_are_refused(photographs, tmp_path):
     exact = ImageEncoder(replace(large.encoding, dtype="float32"))
     extract(find_photographs([photographs]), tmp_path / "f.h5", exact)  # as the message says
     assert os.path.getsize(tmp_path / "f.h5") > 0
+
+
+def test_the_two_forms_of_a_name_are_one_name(photographs, tmp_path):
+    content = next(iter(photographs.iterdir())).read_bytes()
+    for name in ("e\u0301.png", "\u00e9.png"):
+        (tmp_path / name).write_bytes(content)
+    if len(list(tmp_path.iterdir())) == 1:
+        pytest.skip("this file system has one form of names")
+    with pytest.raises(ValueError, match="have the same name, expected different ones"):
+        find_photographs([tmp_path])

@@ -36,3 +36,19 @@ def test_with_a_cupy_that_does_not_load(monkeypatch):
     monkeypatch.setitem(sys.modules, "rnnlab.ops.cuda.devices", None)
     assert "\n" not in ops.describe_gpu()
     assert ops.describe_gpu().startswith("none, ")
+
+
+def test_a_gpu_is_described_by_its_number(simulated, monkeypatch):
+    asked = []
+    found = simulated.cuda.runtime.getDeviceProperties
+    monkeypatch.setattr(
+        simulated.cuda.runtime, "getDeviceProperties", lambda number: asked.append(number) or found(number)
+    )
+    assert ops.describe_on("gpu:3")[0] == ops.describe_gpu()
+    assert asked == [3, simulated.cuda.runtime.getDevice()]
+
+
+def test_counting_selects_no_gpu(simulated, monkeypatch):
+    monkeypatch.setattr(simulated.cuda.runtime, "getDeviceCount", lambda: 4)
+    monkeypatch.setattr(simulated.cuda, "Device", None)
+    assert ops.num_gpus() == 4

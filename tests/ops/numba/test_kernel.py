@@ -224,7 +224,8 @@ def test_without_a_folder_to_write(monkeypatch, capsys):
 @pytest.mark.slow
 def test_warm_up_compiles_every_version():
     each = make(10)
-    assert kernels.warm_up() > 0
+    assert kernels.warm_up() >= 2
+    assert kernels.warm_up() == 0
     assert [dtype.char for dtype in each._versions] == ["f", "d"]
 
 
