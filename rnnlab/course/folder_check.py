@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import os
 import sys
 import textwrap
@@ -22,13 +21,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from rnnlab import files
 from rnnlab.course.assignment_files import PACKAGE
 from rnnlab.course.check import Report, examine
 from rnnlab.course.exercise import Exercise
 from rnnlab.course.exercises import EXERCISES
 from rnnlab.course.model_check import loss_problems, sample_problems
 from rnnlab.course.running import raised
-from rnnlab.files import atomic_text
 
 __all__ = ["FolderReport", "Row", "check_folder"]
 
@@ -106,9 +105,8 @@ class FolderReport:
             }
             for row in self.rows
         ]
-        content = {"points": self.points, "out_of": self.max_points, "functions": rows}
-        with atomic_text(path) as file:
-            file.write(json.dumps(content, indent=1) + "\n")
+        content = {"points": self.points, "max_points": self.max_points, "functions": rows}
+        files.write_json(path, content, indent=1)
 
 
 def check_folder(folder: str | os.PathLike[str]) -> FolderReport:

@@ -218,7 +218,7 @@ def test_a_file_with_the_rows(package, tmp_path):
     report = check_folder(package.parent)
     report.write_json(tmp_path / "report.json")
     found = json.loads((tmp_path / "report.json").read_text())
-    assert (found["points"], found["out_of"]) == (10, 14)
+    assert (found["points"], found["max_points"]) == (10, 14)
     assert found["functions"][0] == {
         "function": "rnn_step_forward",
         "points": 1,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rnnlab import files
 from rnnlab.course.grading.suspicions import Suspicion
 from rnnlab.files import atomic_text
 
@@ -100,8 +100,7 @@ def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> 
 
 def write_json(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> None:
     """Write all information about each submission."""
-    with atomic_text(path) as file:
-        file.write(json.dumps([_plain(mark) for mark in marks], indent=1, ensure_ascii=False) + "\n")
+    files.write_json(path, [_plain(mark) for mark in marks], indent=1)
 
 
 def _plain(mark: SubmissionMark) -> dict[str, Any]:
