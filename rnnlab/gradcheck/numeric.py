@@ -166,6 +166,8 @@ def grad_check_sparse(
         The largest relative error.
     """
     _check_exact("grad_check_sparse", x, analytic_grad)
+    if not x.size:
+        raise InputError(f"grad_check_sparse: x has shape {x.shape}, expected at least one element")
     rng = np.random.default_rng(rng)
     worst = 0.0
     for _ in range(num_checks):
@@ -248,8 +250,6 @@ def _check_exact(function: str, x: Array, grad: Array | None = None) -> None:
     if getattr(x, "dtype", None) != np.float64:
         found = f"has dtype {x.dtype}" if hasattr(x, "dtype") else f"is a {type(x).__name__}"
         raise InputTypeError(f"{function}: x {found}, expected an array of float64")
-    if not x.size:
-        raise InputError(f"{function}: x has shape {x.shape}, expected at least one element")
     if grad is not None and np.shape(grad) != x.shape:
         raise InputError(f"{function}: the gradient has shape {np.shape(grad)}, expected {x.shape} as x")
 

@@ -56,6 +56,7 @@ def arnet_forward(
     params: Mapping[str, Array],
     *,
     lengths: Array | None = None,
+    mask: Array | None = None,
     loss_mask: Array | None = None,
 ) -> tuple[float, ARNetCache]:
     """The reconstruction loss of a batch of sequences of hidden states.
@@ -71,9 +72,11 @@ def arnet_forward(
         The parameters of :func:`arnet_shapes`. Others are ignored.
     lengths : (N,) integers, optional
         Number of real steps of each sequence, all T if left out. Padding of h is not read.
+    mask : (N, T), optional
+        Instead of ``lengths``: ones for the real steps of each sequence, then zeros.
     loss_mask : (N, T), optional
-        An array of the library of h: 1 for the steps whose errors count, 0 for others. In addition to
-        ``lengths``: all steps within them are read, and must be finite.
+        An array of the library of h: 1 for the steps whose errors count, 0 for others. All real steps are
+        read, and must be finite.
 
     Returns
     -------
@@ -92,7 +95,8 @@ def arnet_forward(
     states = {"h": (h, "N T H")} | ({} if h0 is None else {"h0": (h0, "N H")})
     checked = {name: (own[name], _AXES[name]) for name in ("Wh", *own)}  # Wh first: it defines R
     check_shapes(function, **states, **checked)
-    _, lstm = lstm_forward(h, ops.zeros((len(h), len(Wh)), h.dtype), Wx, Wh, b, lengths=lengths)
+    zeros = ops.zeros((len(h), len(Wh)), h.dtype)
+    _, lstm = lstm_forward(h, zeros, Wx, Wh, b, lengths=lengths, mask=mask)
     packing, num_first = lstm.packing, _num_first(lstm)
     num_skipped = num_first if h0 is None else 0  # packed rows without a target
     errors = ops.affine(lstm.h[len(h) + num_skipped :], W, b_out)
@@ -103,8 +107,8 @@ def arnet_forward(
     errors -= targets
     if loss_mask is not None:
         counts = ops.empty((len(errors), 1), h.dtype)
-        mask = as_float_mask(function, "loss_mask", loss_mask, h.shape[:2], h)
-        ops.take(mask.reshape(-1, 1), packing.source[num_skipped:], counts)
+        loss_mask = as_float_mask(function, "loss_mask", loss_mask, h.shape[:2], h)
+        ops.take(loss_mask.reshape(-1, 1), packing.source[num_skipped:], counts)
         errors *= counts
     loss = ops.sum_of_squares(errors.reshape(-1)) / max(len(h), 1)
     return loss, ARNetCache(errors, own, h0 is not None, lstm)

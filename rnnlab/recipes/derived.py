@@ -60,7 +60,7 @@ class Argument(NamedTuple):
 
 
 def derived_from(
-    constructor: Callable[..., Any], *, without: Collection[str] = (), unset: bool = False
+    constructor: type[Any], *, without: Collection[str] = (), unset: bool = False
 ) -> Callable[[type[T]], type[T]]:
     """Decorator: add the arguments of a constructor to the keys of a table.
 
@@ -103,7 +103,7 @@ def with_keys(arguments: Mapping[str, Argument], *, unset: bool = False) -> Call
     return decorate
 
 
-def arguments_of(constructor: Callable[..., Any]) -> dict[str, Argument]:
+def arguments_of(constructor: type[Any]) -> dict[str, Argument]:
     """The arguments of a class's constructor, and with ``**options`` those of the class it inherits from.
 
     Parameters
@@ -114,17 +114,17 @@ def arguments_of(constructor: Callable[..., Any]) -> dict[str, Argument]:
     if hasattr(constructor, "_fields"):
         hints = annotations_of(constructor)
         helps = help_texts(constructor.__doc__, "Attributes")
-        defaults = constructor._field_defaults  # type: ignore[attr-defined]
+        defaults = constructor._field_defaults
         return {
             name: Argument(hint, defaults.get(name, inspect.Parameter.empty), helps.get(name, ""))
             for name, hint in hints.items()
         }
     found: dict[str, Argument] = {}
-    for each in constructor.__mro__ if isinstance(constructor, type) else [constructor]:
+    for each in constructor.__mro__:
         if "__init__" not in vars(each):
             continue
         annotations, helps = option_annotations(each), help_texts(each.__doc__)
-        parameters = list(inspect.signature(each.__init__).parameters.values())[1:]
+        parameters = list(inspect.signature(vars(each)["__init__"]).parameters.values())[1:]
         named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         for p in named:
             argument = Argument(annotations.get(p.name, Any), p.default, helps.get(p.name, ""))

@@ -123,6 +123,14 @@ def test_a_mask_counts_the_errors_of_its_steps(dtype, rng):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-13)
 
 
+def test_a_mask_says_what_lengths_say(rng):
+    arrays, lengths = inputs(rng), LENGTHS["ragged"]
+    loss, cache = forward_of(lengths)(**arrays)
+    masked, masked_cache = forward_of(None, mask=np.arange(T) < lengths[:, None])(**arrays)
+    assert masked == loss
+    assert_same(backward(1.0, masked_cache), backward(1.0, cache))
+
+
 def test_without_h0_the_first_step_is_read(rng):
     """Its state is a target and an input, its own reconstruction is free."""
     a = inputs(rng, h0=False)

@@ -312,6 +312,8 @@ def mask_calls(mask):
         "doubly_stochastic memory": lambda: layers.doubly_stochastic_loss(x, memory_mask=mask),
         "temporal_softmax": lambda: layers.temporal_softmax_loss(x, np.zeros((2, 3), int), mask),
         "arnet": lambda: layers.arnet_forward(x, None, arnet, loss_mask=mask),
+        "arnet steps": lambda: layers.arnet_forward(x, None, arnet, mask=mask),
+        "target_attention": lambda: layers.target_attention_forward(x, x[:, 0], {}, score="dot", mask=mask),
     }
 
 

@@ -54,6 +54,7 @@ def target_attention_forward(
     *,
     score: AttentionScore = "additive",
     lengths: Array | None = None,
+    mask: Array | None = None,
 ) -> tuple[Array, Array, TargetAttentionCache]:
     """The contexts of all steps, from given states.
 
@@ -68,6 +69,8 @@ def target_attention_forward(
     score : {"additive", "dot", "bilinear"}
     lengths : (N,) integers, optional
         Number of real steps of each sequence. Contexts and weights of padding are zero.
+    mask : (N, T), optional
+        Instead of ``lengths``: ones for the real steps of each sequence, then zeros.
 
     Returns
     -------
@@ -87,7 +90,7 @@ def target_attention_forward(
     axes = {name: letters.replace("C", "H") for name, letters in SCORES[score].items()}
     check_shapes(function, h0=(h0, "N H"), h=(h, "N T H"), **{name: (own[name], axes[name]) for name in own})
     (N, T, _), like = h.shape, h
-    packing = Packing.of(function, (N, T), lengths=lengths, like=h)
+    packing = Packing.of(function, (N, T), lengths=lengths, mask=mask, like=h)
     states = packing.states(h0)
     memory = states[N:]
     ops.take(as_rows(h), packing.source, memory)

@@ -76,6 +76,14 @@ def test_padding_is_not_read(rng):
     assert_same(backward(*outs, spoilt_cache), backward(*outs, cache))
 
 
+def test_a_mask_says_what_lengths_say(rng):
+    a, lengths = inputs("dot", rng), LENGTHS["ragged"]
+    *outs, _ = target_attention_forward(a["h"], a["h0"], {}, score="dot", lengths=lengths)
+    mask = np.arange(T) < lengths[:, None]
+    *masked, _ = target_attention_forward(a["h"], a["h0"], {}, score="dot", mask=mask)
+    assert_same(tuple(masked), tuple(outs))
+
+
 def test_outputs_and_gradients_may_be_overwritten(rng):
     forward, backward = functions("dot", LENGTHS["ragged"])
     *outs, cache = forward(**inputs("dot", rng))
