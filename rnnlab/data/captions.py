@@ -75,7 +75,7 @@ class CaptionData(SplitData[CaptionSplit]):
         self.image_dir = image_dir
         self.name = name
         shapes = self._feature_shapes()
-        self.scaling = FeatureScaling({field: Scaling.none(shape[-1]) for field, shape in shapes.items()})
+        self.scaling = FeatureScaling({field: Scaling.identity(shape[-1]) for field, shape in shapes.items()})
         self.encodings = {field: found for field in shapes if (found := self._encoding_of(field)) is not None}
         for split in self.splits.values():
             split.check_tokens(vocabulary)
@@ -193,7 +193,7 @@ class CaptionData(SplitData[CaptionSplit]):
 
     def _unscaled_encodings(self, split: CaptionSplit) -> dict[str, ImageEncoding]:
         """How the features of a split were made, for those fields that are not scaled."""
-        return {name: each for name, each in split.encodings.items() if self.scaling[name].is_none}
+        return {name: each for name, each in split.encodings.items() if self.scaling[name].is_identity}
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
         """The captions of one pass over ``split``, a batch at a time; the last batch may be smaller.

@@ -26,12 +26,12 @@ class Scaling(NamedTuple):
     std: np.ndarray  # (D,) float32, above 0
 
     @classmethod
-    def none(cls, D: int) -> Self:
+    def identity(cls, D: int) -> Self:
         """Mean 0 and standard deviation 1, which change nothing."""
         return cls(np.zeros(D, np.float32), np.ones(D, np.float32))
 
     @property
-    def is_none(self) -> bool:
+    def is_identity(self) -> bool:
         """Whether it changes nothing."""
         return not self.mean.any() and bool((self.std == 1).all())
 

@@ -129,7 +129,7 @@ def from_table(schema: type[T], table: Any, place: Place) -> T:
             raise RecipeError(f"{(place / key).of_unknown()} is unknown; {hint}")
     for name, field in fields.items():
         if name not in table and _is_required(field):
-            raise RecipeError(f"{place / name} is missing, expected {expected(annotations[name])}")
+            raise RecipeError(f"{place / name} is missing, expected {toml_expectation(annotations[name])}")
     values = {key: _value(annotations[key], value, place / key) for key, value in table.items()}
     try:
         return schema(**values)
@@ -162,9 +162,10 @@ def _value(annotation: Any, value: Any, place: Place) -> Any:
         (item,) = get_args(member)
         return [_value(item, each, place / number) for number, each in enumerate(value, start=1)]
     if isinstance(value, str) and "\0" in value:
-        raise RecipeError(f"{place} is {value!r}, expected {expected(annotation)} without the character 0")
+        allowed = toml_expectation(annotation)
+        raise RecipeError(f"{place} is {value!r}, expected {allowed} without the character 0")
     if isinstance(value, int) and value.bit_length() > 63:
-        raise RecipeError(f"{place} is {value}, expected {expected(annotation)}, of 64 bits")
+        raise RecipeError(f"{place} is {value}, expected {toml_expectation(annotation)}, of 64 bits")
     if member is EnvPath and isinstance(value, str):
         if any(character < " " for character in value):
             raise RecipeError(
@@ -173,7 +174,8 @@ def _value(annotation: Any, value: Any, place: Place) -> Any:
             )
         return EnvPath(value)
     if not accepts(annotation, value):
-        raise RecipeError(f"{place} is {value!r}, expected {expected(annotation)}{_meant(member, value)}")
+        allowed = toml_expectation(annotation)
+        raise RecipeError(f"{place} is {value!r}, expected {allowed}{_meant(member, value)}")
     return float(value) if _scalar(member) is float and not isinstance(value, Mapping) else value
 
 
@@ -217,14 +219,14 @@ _NAMES = {
 }
 
 
-def expected(annotation: Any) -> str:
-    """The values that ``annotation`` allows, in words."""
+def toml_expectation(annotation: Any) -> str:
+    """The values that ``annotation`` allows in TOML, in words."""
     members, optional = _members(annotation)
     if any(map(dataclasses.is_dataclass, members)) or get_origin(members[0]) in (dict, Mapping):
         words = "a table"
     elif get_origin(members[0]) in (list, Sequence):
         (item,) = get_args(members[0])
-        words = "an array" if item in (str, Any) else f"an array, each item {expected(item)}"
+        words = "an array" if item in (str, Any) else f"an array, each item {toml_expectation(item)}"
     else:
         words = expectation(annotation, _NAMES)
     return f"{words} or 'none'" if optional and str not in members else words

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin
 from rnnlab.options import annotations_of
 from rnnlab.recipes.derived import help_of
 from rnnlab.recipes.recipe import RECIPES, Recipe, kinds_of
-from rnnlab.recipes.schema import RecipeError, expected, kind_of, suggestion
+from rnnlab.recipes.schema import RecipeError, kind_of, suggestion, toml_expectation
 from rnnlab.recipes.stages import OF_STAGES, LossWeights, StageTable
 from rnnlab.recipes.tables import SelfCriticalTable
 
@@ -86,7 +86,7 @@ def _keys(table: Any, prefix: str = "", without: Collection[str] = ()) -> Iterat
             continue
         if field.name != "kind":
             yield from textwrap.wrap(
-                f"{_plain(helps[field.name])} Expected: {expected(annotation)}.",
+                f"{_plain(helps[field.name])} Expected: {toml_expectation(annotation)}.",
                 _WIDTH,
                 initial_indent="# ",
                 subsequent_indent="# ",

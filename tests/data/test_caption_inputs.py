@@ -15,7 +15,7 @@ from rnnlab.data.vocabulary import Vocabulary
 SCALING = FeatureScaling(
     {
         "features": Scaling(np.array([1, 2], np.float32), np.array([2, 4], np.float32)),
-        "global_features": Scaling.none(3),
+        "global_features": Scaling.identity(3),
     }
 )
 
@@ -45,7 +45,7 @@ def test_what_a_model_reads_in_words():
     inputs = CaptionInputs(Vocabulary(["a"]), SCALING, reads_grid=True)
     expected = "a grid of vectors of 2 numbers and a vector of 3 numbers of each image"
     assert inputs.reads == expected
-    plain = CaptionInputs(Vocabulary(["a"]), FeatureScaling({"features": Scaling.none(4)}))
+    plain = CaptionInputs(Vocabulary(["a"]), FeatureScaling({"features": Scaling.identity(4)}))
     assert plain.reads == "one vector of 4 numbers of each image"
 
 
@@ -66,7 +66,7 @@ def test_a_photograph_is_a_grid_and_a_vector(network, photograph):
     scaling = FeatureScaling(
         {
             "features": Scaling(np.ones(5, np.float32), np.full(5, 2, np.float32)),
-            "global_features": Scaling.none(5),
+            "global_features": Scaling.identity(5),
         }
     )
     inputs = CaptionInputs(Vocabulary(["a"]), scaling, reads_grid=True)
@@ -84,7 +84,7 @@ def test_a_pca_projects_the_grid_and_not_the_vector(network, photograph, tmp_pat
     pca = Projection(rng.normal(size=(2, 5)).astype(np.float32), np.array([3, 4], np.float32))
     with h5py.File(tmp_path / "pca.h5", "w") as file:
         pca.write(file)
-    scaling = FeatureScaling({"features": Scaling.none(2), "global_features": Scaling.none(5)})
+    scaling = FeatureScaling({"features": Scaling.identity(2), "global_features": Scaling.identity(5)})
     inputs = CaptionInputs(Vocabulary(["a"]), scaling, reads_grid=True)
     grid, vector = inputs.with_encoder(network, tmp_path / "pca.h5", dtype="float32").encode([photograph])
     assert (grid.shape, vector.shape) == ((1, 16, 2), (1, 5))
@@ -92,7 +92,7 @@ def test_a_pca_projects_the_grid_and_not_the_vector(network, photograph, tmp_pat
 
 
 def test_encodings_are_saved_with_the_scaling(network, photograph, tmp_path):
-    scaling = FeatureScaling({"features": Scaling.none(5)})
+    scaling = FeatureScaling({"features": Scaling.identity(5)})
     known = CaptionInputs(Vocabulary(["a"]), scaling).with_encoder(network, pixels="unit")
     saved = scaling.arrays() | known.encodings["features"].arrays("features")
     found = CaptionInputs.from_saved(["a"], saved)
@@ -107,7 +107,7 @@ def test_encodings_are_saved_with_the_scaling(network, photograph, tmp_path):
         found.with_encoder(network)
     with pytest.raises(ValueError, match="pca, layer given, but the features .* record their encoder"):
         found.with_encoder(moved, "pca.h5", layer="pool")
-    other = replace(known, scaling=FeatureScaling({"features": Scaling.none(4)})).with_encoder(moved)
+    other = replace(known, scaling=FeatureScaling({"features": Scaling.identity(4)})).with_encoder(moved)
     with pytest.raises(
         ValueError, match="layer pool has 5 numbers, and the model reads 4 .*: give with --pca"
     ):
@@ -115,7 +115,7 @@ def test_encodings_are_saved_with_the_scaling(network, photograph, tmp_path):
 
 
 def test_features_of_another_encoding_name_the_run(network, monkeypatch):
-    plain = CaptionInputs(Vocabulary(["a"]), FeatureScaling({"features": Scaling.none(5)}))
+    plain = CaptionInputs(Vocabulary(["a"]), FeatureScaling({"features": Scaling.identity(5)}))
     runs = {"runs/a": plain.with_encoder(network), "runs/b": plain.with_encoder(network, pixels="unit")}
     monkeypatch.setattr(caption_inputs, "recorded_encodings", lambda files: runs["runs/a"].encodings)
     with pytest.raises(ValueError, match="^runs/b: new.h5: found features by network.onnx.*, expected by"):

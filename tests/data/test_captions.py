@@ -191,7 +191,7 @@ def test_from_the_dictionary_of_the_course(shapes):
     np.testing.assert_array_equal(
         scaled.split("train").features, scaled.standardise(data.split("train").features)
     )
-    assert not scaled.scaling["features"].is_none
+    assert not scaled.scaling["features"].is_identity
     assert list(data.splits) == ["train", "val"]
     assert data.split("train").captions.shape == (9, 17)
     assert data.split("val").names == tuple(dictionary["val_urls"])

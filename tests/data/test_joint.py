@@ -120,7 +120,7 @@ def test_features_that_do_not_fit_one_model():
 
 
 def test_models_of_two_kinds_do_not_read_one_file():
-    grid = CaptionInputs(VOCABULARY, FeatureScaling({"features": Scaling.none(2)}), reads_grid=True)
+    grid = CaptionInputs(VOCABULARY, FeatureScaling({"features": Scaling.identity(2)}), reads_grid=True)
     joint = JointCaptionInputs({"a": inputs(1), "b": grid})
     with pytest.raises(
         ValueError, match="b reads a grid of vectors of 2 numbers .* a one vector of 2 numbers"

@@ -15,7 +15,7 @@ def inputs(tmp_path):
     """Those of a model that reads a grid, and a vector beside it, of the same encoder."""
     from .photographs.networks import write_network
 
-    scaling = FeatureScaling({"global_features": Scaling.none(5), "features": Scaling.none(5)})
+    scaling = FeatureScaling({"global_features": Scaling.identity(5), "features": Scaling.identity(5)})
     found = CaptionInputs(Vocabulary(["a"]), scaling, reads_grid=True)
     return found.with_encoder(write_network(tmp_path / "network.onnx"))
 
