@@ -2,7 +2,8 @@
 
 from rnnlab.decoding.beam import beam_search
 from rnnlab.decoding.ensemble import Ensemble
-from rnnlab.decoding.greedy_and_sampling import greedy, sample
+from rnnlab.decoding.greedy_search import greedy
+from rnnlab.decoding.sampling import sample
 from rnnlab.decoding.search import Hypothesis, StepModel, gives_new_array
 from rnnlab.decoding.teacher_forcing import Prediction, sentences_nll, teacher_forced
 from rnnlab.decoding.unk_replacement import build_lexicon, read_lexicon, replace_unknown, write_lexicon
