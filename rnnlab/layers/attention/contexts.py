@@ -131,17 +131,17 @@ class Context:
         self._attention = Attention(self._score, self._params, self._selector, reused=True, like=like)
         self._to_gates = self._ops.prepacked(params[WEIGHTS[name]])
 
-    def cache(self, keys: Array, memory: Array, slots: Array, queries: int) -> AttentionCache:
+    def cache(self, keys: Array, memory: Array, slots: Array, num_queries: int) -> AttentionCache:
         """A cache for this number of queries, with slots (N, L)."""
-        workspace = self.workspace(keys, memory, queries, slots.shape[1])
+        workspace = self.workspace(keys, memory, num_queries, slots.shape[1])
         return AttentionCache(
             self._score, self._params, self._selector, keys, memory, slots, workspace, self._grows, self.delay
         )
 
-    def workspace(self, keys: Array, memory: Array, queries: int, slots: int) -> Workspace:
+    def workspace(self, keys: Array, memory: Array, num_queries: int, num_slots: int) -> Workspace:
         """The arrays that this number of queries writes."""
         additive, selector = self._score == "additive", self._selector is not None
-        return Workspace.of(queries, slots, keys, memory, additive=additive, selector=selector)
+        return Workspace.of(num_queries, num_slots, keys, memory, additive=additive, selector=selector)
 
     def step(
         self, h: Array, keys: Array, memory: Array, slots: Array, workspace: Workspace, gates: Array

@@ -182,7 +182,7 @@ def attentive_forward(
 
 
 def attentive_backward(
-    dh: Array,
+    dh: Array | None,
     dcontexts: Array | None,
     cache: AttentiveCache,
     *,
@@ -196,8 +196,9 @@ def attentive_backward(
 
     Parameters
     ----------
-    dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, without what flows back from later steps.
+    dh : (N, T, H) or None
+        Gradient of the loss with respect to ``h``, without what flows back from later steps. None for zeros,
+        if ``dfinal`` is given.
     dcontexts : as contexts, or None
         Gradient with respect to ``contexts``, without the gradient through the cell.
     dweights : dict of str to array, optional

@@ -1,6 +1,7 @@
 """Scores, weights and contexts of attention: the arithmetic of one step, forward and backward.
 
-Queries are compared with *keys*, rows (R, A); a context is a weighted sum of a *memory*, rows (R, C).
+Queries are compared with *keys*, rows (R, A); a context is a weighted sum of a *memory*, rows (R, C). A is
+the number of units of additive scores; for the others it is H, the size of a query.
 ``slots`` (n, L) lists the rows that each query may attend to, -1 for none. The memory of a source holds its
 real rows without gaps. The memory of a decoder's own states is the array that the loop writes them into.
 
