@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
-from typing import Any
+from itertools import product, starmap
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,20 @@ from rnnlab.models.classification import READOUTS
 from rnnlab.types import Array
 
 
-def model_cases(
-    rng: np.random.Generator, cells: Sequence[str] = CELLS
-) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
-    """Names, models under dropout and batches for them: every cell in every kind of model."""
+class ModelCase(NamedTuple):
+    """A model to check under dropout, and a batch for it."""
+
+    name: str
+    model: Any
+    batch: tuple[Array, ...]
+
+
+def model_cases(rng: np.random.Generator, cells: Sequence[str] = CELLS) -> Iterator[ModelCase]:
+    """Every cell in every kind of model."""
+    return starmap(ModelCase, _models(rng, cells))
+
+
+def _models(rng: np.random.Generator, cells: Sequence[str]) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
     words = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
     captions = np.array([[1, 4, 5, 4, 2], [1, 5, 2, 0, 0], [0, 0, 0, 0, 0]])
     image, regions = rng.standard_normal((N, D)), rng.standard_normal((N, L, D))

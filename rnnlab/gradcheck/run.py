@@ -11,14 +11,14 @@ import functools
 import multiprocessing
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rnnlab.gradcheck.cases import Case
 from rnnlab.gradcheck.layer_cases import layer_cases
 from rnnlab.gradcheck.model import check_model
-from rnnlab.gradcheck.model_cases import model_cases
+from rnnlab.gradcheck.model_cases import ModelCase, model_cases
 from rnnlab.gradcheck.names import matching
 from rnnlab.gradcheck.numeric import compared, eval_numerical_gradient_array, relative_distance
 from rnnlab.gradcheck.precision import check_full_precision
@@ -28,13 +28,10 @@ from rnnlab.ops import ops_for, ops_on
 from rnnlab.pools import map_in_processes
 from rnnlab.types import Array
 
-Kind = Literal["layer", "model"]
-
 
 class Row(NamedTuple):
     """The result of one case."""
 
-    kind: Kind
     name: str
     error: float  # the largest relative distance from the numeric gradients that rounding does not explain
     worst: str  # the input or parameter of that gradient
@@ -59,7 +56,7 @@ def case_names(only: str | None = None, *, seed: int = 0, cell: str | None = Non
     ValueError
         If no name matches ``only``.
     """
-    return matching([case[0] for case in _cases(seed, cell)], only, "only")
+    return matching([case.name for case in _cases(seed, cell)], only, "only")
 
 
 def check_all(
@@ -98,7 +95,7 @@ def check_all(
     check_full_precision("check_all")
     ops_on(device)
     wanted = set(case_names(only, seed=seed, cell=cell))
-    indices = [index for index, case in enumerate(_cases(seed, cell)) if case[0] in wanted]
+    indices = [index for index, case in enumerate(_cases(seed, cell)) if case.name in wanted]
     check = functools.partial(_check, tolerance=tolerance, seed=seed, device=device, cell=cell)
     jobs = min(jobs, len(indices)) if device == "cpu" else 1
     if jobs <= 1:
@@ -127,7 +124,7 @@ def _announce_once(announces: Any) -> None:
 
 
 @functools.cache
-def _cases(seed: int, cell: str | None) -> list[tuple[Any, ...]]:
+def _cases(seed: int, cell: str | None) -> list[Case | ModelCase]:
     """A tuple for each case, which starts with its name: a Case, or the name, the model and the batch."""
     if cell is not None:
         rng = np.random.default_rng(seed)
@@ -142,25 +139,24 @@ def _check(index: int, *, tolerance: float, seed: int, device: str, cell: str | 
         return check_case(
             case if device == "cpu" else on_device(case, ops_on(device)), tolerance=tolerance, rng=rng
         )
-    name, model, batch = case
     if device != "cpu":
-        return _check_against_cpu(name, model, batch, tolerance=tolerance, seed=seed, device=device)
-    rows = check_model(model, batch, tolerance=tolerance, seed=seed, verbose=False)
+        return _check_against_cpu(case, tolerance=tolerance, seed=seed, device=device)
+    rows = check_model(case.model, case.batch, tolerance=tolerance, seed=seed, verbose=False)
     # a gradient close to zero passes with a larger error, due to rounding in the loss, which is not shown
     shown = [row for row in rows if not row.too_small] or rows
-    return _row("model", name, {row.name: row.error for row in shown}, [r.name for r in rows if not r.passed])
+    errors = {row.name: row.error for row in shown}
+    return _row(case.name, errors, [row.name for row in rows if not row.passed])
 
 
-def _check_against_cpu(
-    name: str, model: Any, batch: tuple[Array, ...], *, tolerance: float, seed: int, device: str
-) -> Row:
+def _check_against_cpu(case: ModelCase, *, tolerance: float, seed: int, device: str) -> Row:
     """Compare a model's loss and gradients on a device with those on the CPU, under the same dropout."""
+    name, model, batch = case
     expected_loss, expected = model.loss(*batch, rng=np.random.default_rng(seed))
     loss, grads = model.to(device).loss(*batch, rng=np.random.default_rng(seed))
     asnumpy = ops_for(grads.flat).asnumpy
     errors = {key: relative_distance(asnumpy(grads[key]), expected[key]) for key in expected}
     errors["the loss"] = abs(loss - expected_loss) / max(abs(expected_loss), 1e-8)
-    return _row("model", name, errors, _above(tolerance, errors))
+    return _row(name, errors, _above(tolerance, errors))
 
 
 def on_device(case: Case, ops: Any) -> Case:
@@ -194,19 +190,17 @@ def check_case(case: Case, *, tolerance: float, rng: np.random.Generator) -> Row
             )
 
         errors[name], _ = compared(grad, numeric, 1e-5, tolerance)
-    return _row("layer", case.name, errors, _above(tolerance, errors), touched)
+    return _row(case.name, errors, _above(tolerance, errors), touched)
 
 
 def _above(tolerance: float, errors: dict[str, float]) -> list[str]:
     return [name for name, error in errors.items() if not error <= tolerance]  # also NaN
 
 
-def _row(
-    kind: Kind, name: str, errors: dict[str, float], wrong: list[str], touched: list[str] | None = None
-) -> Row:
+def _row(name: str, errors: dict[str, float], wrong: list[str], touched: list[str] | None = None) -> Row:
     worst = max(errors, key=lambda key: (key in wrong, errors[key]))
     touched = touched or []
-    return Row(kind, name, errors[worst], worst, wrong, touched, passed=not wrong and not touched)
+    return Row(name, errors[worst], worst, wrong, touched, passed=not wrong and not touched)
 
 
 def _joined(outs: Iterable[Array]) -> Array:

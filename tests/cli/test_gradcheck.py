@@ -32,13 +32,13 @@ def test_gradcheck_prints_a_row_for_each_case(capsys):
 
 def test_a_row_names_at_most_six_gradients():
     names = [f"layer{k}" for k in range(1, 41)]
-    row = Row("model", "Seq2Seq", 0.5, "layer1", names, [], passed=False)
+    row = Row("Seq2Seq", 0.5, "layer1", names, [], passed=False)
     assert _line(row, 9).endswith("WRONG  layer1, layer2, layer3, layer4, layer5, layer6 and 34 more")
     assert _line(row._replace(wrong=names[:6]), 9).endswith("layer5, layer6")
 
 
 def test_columns_stay_apart_and_list_every_wrong_gradient():
-    row = Row("layer", "arnet", 0.5, "encoder_arnet_backward_Whok", [], [], True)
+    row = Row("arnet", 0.5, "encoder_arnet_backward_Whok", [], [], True)
     assert _line(row, 7) == "arnet  5.0e-01  ok     encoder_arnet_backward_Whok"
     row = row._replace(wrong=["Wh", "b"], touched=["dout 0"], passed=False)
     assert _line(row, 7) == "arnet  5.0e-01  WRONG  Wh, b; writes into dout 0"
@@ -56,7 +56,7 @@ def test_a_cell_that_fails_is_explained(capsys):
 def test_the_notice_of_compiling_is_above_the_table(monkeypatch, capfd):
     def rows(**_):
         print("compiling", flush=True)
-        yield Row("layer", "gru_step", 0.0, "x", [], [], True)
+        yield Row("gru_step", 0.0, "x", [], [], True)
 
     monkeypatch.setattr(gradcheck, "check_all", rows)
     assert cli.main(["gradcheck", "--only", "gru_step"]) == 0

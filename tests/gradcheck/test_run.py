@@ -74,7 +74,7 @@ def test_a_wrong_layer_does_not_pass(rng, backward, error):
 def test_an_error_that_rounding_explains_is_not_shown(monkeypatch):
     rows = [ParameterCheck("b", (1,), 1e-9, 1.0, True), ParameterCheck("Wq", (1,), 1e-5, 1e-12, True, True)]
     monkeypatch.setattr(gradcheck, "check_model", lambda *_, **options: rows)
-    monkeypatch.setattr(gradcheck, "_cases", lambda seed, cell: [("model", None, ())])
+    monkeypatch.setattr(gradcheck, "_cases", lambda seed, cell: [gradcheck.ModelCase("model", None, ())])
     row = gradcheck._check(0, tolerance=1e-7, seed=0, device="cpu", cell=None)
     assert (row.passed, row.worst, row.error) == (True, "b", 1e-9)
     rows = rows[1:]
