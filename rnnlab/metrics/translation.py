@@ -4,8 +4,8 @@
 
 p_n is the clipped precision of n-grams over the corpus. c and r are the numbers of words of the candidates
 and of the references closest in length (Papineni et al. 2002; Xia et al. 2017, eq. 12). There is no
-smoothing: if no n-gram of some length is correct, BLEU is 0. Words are compared as they are (one that contains
-a space counts as several), unless the sentences are plain text, which sacrebleu's tokenizer 13a splits.
+smoothing: if no n-gram of some length is correct, BLEU is 0. Words are compared as they are (one with a space
+counts as several), unless the sentences are plain text, which sacrebleu's tokenizer 13a splits.
 
 Scores are from 0 to 100, as papers print them. Those of :mod:`rnnlab.metrics.captions` have other scales.
 """
