@@ -68,7 +68,7 @@ class Parameters(MutableMapping[str, Array]):
                 f"Parameters: flat has shape {flat.shape} and dtype {flat.dtype}, "
                 f"expected ({size},) and {np.dtype(dtype)}"
             )
-        self.flat = flat
+        self._flat = flat
         self.on_complete: Callable[[Collection[str]], None] | None = None
         self._views = {
             name: flat[start:stop].reshape(shape)
@@ -78,9 +78,22 @@ class Parameters(MutableMapping[str, Array]):
         }
 
     @property
+    def flat(self) -> Array:
+        """All numbers, (P,). The arrays by name are views of it. What is assigned to it is copied."""
+        return self._flat
+
+    @flat.setter
+    def flat(self, values: Array) -> None:
+        if values is self._flat:  # after an operation in place, flat -= step
+            return
+        if np.shape(values) != self._flat.shape:
+            raise InputError(f"flat has shape {self._flat.shape}, the array given has {np.shape(values)}")
+        self._flat[...] = values
+
+    @property
     def dtype(self) -> np.dtype:
         """The dtype that all arrays share."""
-        return self.flat.dtype
+        return self._flat.dtype
 
     def __getitem__(self, name: str) -> Array:
         try:

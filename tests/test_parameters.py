@@ -187,3 +187,16 @@ def test_scopes_are_compared_by_identity():
     assert scope == scope
     assert scope != params.copy().scope("a_")
     assert len({scope, params.scope("a_")}) == 2
+
+
+def test_what_is_assigned_to_flat_is_copied():
+    params = Parameters({"W": (2, 2), "b": (1,)})
+    flat = params.flat
+    params.flat = np.arange(5.0)
+    assert params.flat is flat
+    assert params["W"].tolist() == [[0, 1], [2, 3]]
+    params.flat -= 1
+    params.flat = 2 * params.flat
+    assert params["b"].tolist() == [6]
+    with pytest.raises(ValueError, match=r"flat has shape \(5,\), the array given has \(4,\)"):
+        params.flat = np.zeros(4)

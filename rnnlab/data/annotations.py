@@ -25,7 +25,7 @@ from rnnlab.data.names import composed
 from rnnlab.data.photographs.encoding import recorded_encodings
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
-from rnnlab.errors import InputError, MissingDataError
+from rnnlab.errors import InputError, InputTypeError, MissingDataError
 from rnnlab.hdf5_objects import open_hdf5
 from rnnlab.reading import PathLike, mismatch
 
@@ -146,6 +146,11 @@ def open_annotated(
     OSError, KeyError, ValueError
         If a file is missing or invalid. The message names file, field, found and expected.
     """
+    if not isinstance(annotations, Annotations):
+        raise InputTypeError(
+            f"open_annotated: annotations is a {type(annotations).__name__}, expected what read_karpathy or "
+            "read_coco returns"
+        )
     source, annotated_splits = annotations.source, annotations.splits
     if max_words < 1:
         raise InputError(f"open_annotated: max_words is {max_words}, expected at least 1")

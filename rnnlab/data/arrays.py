@@ -51,6 +51,11 @@ class ArrayData(SplitData[tuple[Any, ...]]):
         name: str = "arrays",
     ) -> None:
         self.name, self.null_token = name, null_token
+        if not isinstance(splits, Mapping):
+            raise InputTypeError(
+                f"ArrayData: splits is a {type(splits).__name__}, expected a dict of tuples of arrays, "
+                'such as {"train": (x, labels)}'
+            )
         for split, arrays in splits.items():
             if isinstance(arrays, np.ndarray):
                 raise InputTypeError(

@@ -66,6 +66,7 @@ class FeatureScaling(dict[str, Scaling]):
             If they are not real numbers.
         """
         given = features if isinstance(features, tuple) else (features,)
+        given = tuple(part if hasattr(part, "dtype") else np.asarray(part) for part in given)
         if len(given) != len(self):
             plural = "array" if len(given) == 1 else "arrays"
             raise mismatch(source, f"{len(given)} {plural}", f"one each of {', '.join(self)}")

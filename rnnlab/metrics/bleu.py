@@ -8,7 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.metrics.bootstrap import Statistics
 from rnnlab.options import Range, check_option
 
@@ -35,9 +35,14 @@ def bleu_counts(candidate: Sequence[str], references: Sequence[Sequence[str]]) -
     ------
     ValueError
         If there are no references.
+    TypeError
+        If a sentence is a string.
     """
     if not references:
         raise InputError("bleu_counts: found no references, expected at least one")
+    for words in (candidate, references, *references):
+        if isinstance(words, str):
+            raise InputTypeError(f"bleu_counts: found {words!r}, expected a list of words")
     correct, total = [], []
     for n in range(1, ORDER + 1):
         found, allowed = _ngrams(candidate, n), Counter[tuple[str, ...]]()

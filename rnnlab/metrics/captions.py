@@ -195,6 +195,10 @@ def _prepare(
     """The references and the captions, tokenised, in the form of pycocoevalcap."""
     if not candidates:
         raise InputError("score_captions: candidates is empty, expected one caption for each image")
+    if not all(isinstance(each, str) for each in candidates) or isinstance(candidates, str):
+        raise InputTypeError(
+            "score_captions: candidates hold something else than sentences, expected a list of strings"
+        )
     if len(candidates) != len(references):
         raise InputError(
             f"score_captions: references are of {len(references)} images, "

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from rnnlab.errors import InputTypeError
 from rnnlab.plots.figures import BLUE, GREY, INK, ORANGE, add_legend, label_axes, new_figure
 from rnnlab.types import Array
 
@@ -45,6 +46,10 @@ def loss_curve(
         The epoch to mark.
     title : str, optional
     """
+    if any(isinstance(each, Mapping) for each in losses):
+        raise InputTypeError(
+            "loss_curve: losses holds rows of a history, expected losses: solver.loss_history"
+        )
     values = {int(row["epoch"]): row[metric] for row in history if metric in row}
     is_rewarded = bool(history) and all("reward" in row for row in history)
     panels = 2 if values and (metric != "val_loss" or is_rewarded) else 1

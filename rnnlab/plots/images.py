@@ -153,6 +153,12 @@ def _check_images(function: str, images: Sequence[Array]) -> None:
         if np.ndim(image) != 3 or np.shape(image)[2] != 3:
             found = f"has shape {image.shape}" if hasattr(image, "shape") else f"is {image!r:.60}"
             raise InputError(f"{function}: images[{number}] {found}, expected an array (h, w, 3)")
+        image = np.asarray(image)
+        if image.dtype != np.uint8 and image.size and not (image.min() >= 0 and image.max() <= 1):
+            raise InputError(
+                f"{function}: images[{number}] has {image.dtype} from {image.min()} to {image.max()}, "
+                "expected uint8, or numbers from 0 to 1"
+            )
 
 
 def _draw_grid(

@@ -153,8 +153,11 @@ def check_takes(model: Any, keyword: str, reason: str) -> None:
 
 
 def as_json(value: Any, name: str) -> Any:
-    """A value as it returns from JSON; TypeError, with its name, if JSON cannot hold it."""
+    """A value as it returns from JSON; TypeError, with its name, if JSON cannot hold it.
+
+    NumPy's numbers become Python's.
+    """
     try:
-        return json.loads(json.dumps(value))
+        return json.loads(json.dumps(as_plain(value)))
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"{name} cannot be represented in JSON: {error}") from None

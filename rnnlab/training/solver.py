@@ -440,8 +440,7 @@ class Solver:
                 for callback in self.callbacks:
                     ends.callback(callback.on_end, self)
                     callback.on_start(self)
-                if self._state.average is not None and not self.iteration:
-                    self._state.average.start(self.model.params.flat)
+                self._state.begin(self.model.params.flat)
                 while not (self.finished or self._is_to_stop(interrupt)):
                     if self._train_epoch(progress, interrupt):
                         self._end_epoch(progress, interrupt)

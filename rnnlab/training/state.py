@@ -75,6 +75,18 @@ class TrainingState:
         self.history: list[dict[str, Any]] = []
         self._unread: list[dict[str, Any]] = []  # one for each iteration whose loss has not been read yet
 
+    def begin(self, w: Array) -> None:
+        """Prepare for the iterations, with the parameters ``w`` (P,).
+
+        Raises
+        ------
+        TypeError
+            If JSON cannot hold the state of a callback.
+        """
+        saved_states(self._callbacks)
+        if self.average is not None and not self.iteration:
+            self.average.start(w)
+
     def averaged(self, w: Array) -> AbstractContextManager[None]:
         """A context in which the parameters ``w`` (P,) are their moving average, if there is one."""
         return nullcontext() if self.average is None else self.average.in_place_of(w)

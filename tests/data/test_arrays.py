@@ -118,3 +118,8 @@ def test_arrays_that_do_not_fit(splits, options, error, message):
 def test_an_array_is_no_tuple_of_arrays():
     with pytest.raises(TypeError, match=r"ArrayData: train is an array, expected a tuple of arrays, such as"):
         ArrayData({"train": np.zeros((3, 4))})
+
+
+def test_splits_are_a_dict():
+    with pytest.raises(TypeError, match="ArrayData: splits is a tuple, expected a dict of tuples of arrays"):
+        ArrayData((np.zeros(3), np.zeros(3)))

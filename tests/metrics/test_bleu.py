@@ -82,3 +82,11 @@ def test_bleu_needs_references():
 def test_what_is_no_bleu(counts, order):
     with pytest.raises(ValueError, match=r"bleu_of: (counts have shape|order is 5, expected an integer in)"):
         bleu_of(counts, order)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "references"), [("a b", [["a"]]), (["a"], ["a b"]), (["a"], "a b"), (["a"], ["a", "b"])]
+)
+def test_sentences_that_are_strings(candidate, references):
+    with pytest.raises(TypeError, match="bleu_counts: found '.*', expected a list of words"):
+        bleu_counts(candidate, references)

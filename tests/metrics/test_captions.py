@@ -159,3 +159,10 @@ def test_missing_extra_says_what_to_install(monkeypatch):
     assert not CAPTION_SCORERS.installed
     with pytest.raises(ImportError, match=r'pip install "rnnlab\[eval\]"'):
         score(CANDIDATES, REFERENCES)
+
+
+@pytest.mark.parametrize("candidates", ["a dog", [["a", "dog"]]])
+def test_candidates_are_sentences(candidates):
+    pytest.importorskip("pycocoevalcap")
+    with pytest.raises(TypeError, match="score_captions: candidates hold something else than sentences"):
+        score_captions(candidates, [["a dog"]], tokenize=str.split)

@@ -100,3 +100,8 @@ def test_without_validation_there_are_training_losses(losses, history):
     assert len(axes.lines) == 2
     assert axes.get_ylabel() == "loss (nats per token)"
     assert axes.get_legend() is None
+
+
+def test_a_history_is_no_losses():
+    with pytest.raises(TypeError, match=r"losses holds rows of a history, expected .*solver\.loss_history"):
+        plots.loss_curve([{"epoch": 1, "train_loss": 2.0}])

@@ -135,3 +135,12 @@ def test_attention_grid_needs_weights_of_a_square_grid_for_every_word(words, wei
 def test_weights_that_are_no_grid(weights, message):
     with pytest.raises(ValueError, match=f"attention_grid: {message}"):
         plots.attention_grid([np.zeros((4, 4, 3), np.uint8)], [["a"]], [weights])
+
+
+def test_images_of_numbers_beyond_1():
+    image = np.full((4, 4, 3), 255.0)
+    with pytest.raises(
+        ValueError, match=r"images\[0\] has float64 from 255.0 to 255.0, expected uint8"
+    ):
+        plots.caption_grid([image], ["a"])
+    plots.caption_grid([image / 255], ["a"])

@@ -53,9 +53,8 @@ def checked_features(
         array = _checked_array(argument, features, as_floats, axes, input_dim)
         return array, len(array)
     if not isinstance(features, tuple) or len(features) != 2:
-        raise InputTypeError(
-            f"{argument} is a {type(features).__name__}, expected a tuple of arrays {axes} and (N, G)"
-        )
+        found = f"tuple of {len(features)}" if isinstance(features, tuple) else type(features).__name__
+        raise InputTypeError(f"{argument} is a {found}, expected a tuple of arrays {axes} and (N, G)")
     array = _checked_array(f"{argument}[0]", features[0], as_floats, axes, input_dim)
     vectors = _checked_array(f"{argument}[1]", features[1], as_floats, "(N, G)", global_dim)
     if len(array) != len(vectors):

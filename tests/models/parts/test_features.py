@@ -53,7 +53,7 @@ def test_a_pair_is_converted(rng):
             (np.ones((N, L, D)),),
             BOTH,
             TypeError,
-            "f is a tuple, expected a tuple of arrays (N, L, D) and (N, G)",
+            "f is a tuple of 1, expected a tuple of arrays (N, L, D) and (N, G)",
         ),
         (
             (np.ones((N, D)), np.ones((N, G))),

@@ -242,7 +242,7 @@ def test_a_callback_that_makes_a_parameter_infinite_writes_no_checkpoint(model, 
 
 def test_an_error_in_the_checkpoint_after_an_exception_is_a_note(model, data, tmp_path):
     recorder = Recorder(step=fails)
-    recorder.state = lambda: {"array": np.zeros(2)}
+    recorder.state = lambda: {"array": np.zeros(2) if len(recorder.calls) > 1 else 0}
     solver = Solver(model, data, callbacks=[recorder], run_dir=tmp_path, **OPTIONS)
     with pytest.raises(LookupError, match="in the callback") as raised:
         solver.train()
@@ -439,3 +439,26 @@ def test_an_exception_of_one_callback_does_not_hide_the_event_from_the_others(mo
     resumed, again = Recorder(), type(model)()
     Solver.resume(tmp_path, again, data, callbacks=[resumed]).train()
     assert [call for call in resumed.calls if call[0] == "epoch"] == [("epoch", 2, 6)]
+
+
+def test_a_state_that_json_cannot_hold_is_an_error_before_the_first_step(model, data, tmp_path):
+    class Keeps(Callback):
+        steps, value = 0, np.zeros(2)
+
+        def on_step(self, solver, loss, grads):
+            self.steps += 1
+
+        def state(self):
+            return {"value": self.value}
+
+        def load_state(self, state):
+            self.value = state["value"]
+
+    callback = Keeps()
+    solver = Solver(model, data, callbacks=[callback], run_dir=tmp_path, **OPTIONS)
+    with pytest.raises(TypeError, match=r"Keeps\.state\(\) cannot be represented in JSON"):
+        solver.train()
+    assert not callback.steps
+    callback.value = np.float32(1.5)  # becomes Python's
+    solver.train()
+    assert load_checkpoint(tmp_path / "last.h5").solver["callbacks"][0][1] == {"value": 1.5}
