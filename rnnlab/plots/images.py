@@ -154,10 +154,11 @@ def _check_images(function: str, images: Sequence[Array]) -> None:
             found = f"has shape {image.shape}" if hasattr(image, "shape") else f"is {image!r:.60}"
             raise InputError(f"{function}: images[{number}] {found}, expected an array (h, w, 3)")
         image = np.asarray(image)
-        if image.dtype != np.uint8 and image.size and not (image.min() >= 0 and image.max() <= 1):
+        most = 255 if image.dtype.kind in "iu" else 1
+        if image.size and not (image.min() >= 0 and image.max() <= most):
             raise InputError(
                 f"{function}: images[{number}] has {image.dtype} from {image.min()} to {image.max()}, "
-                "expected uint8, or numbers from 0 to 1"
+                "expected integers from 0 to 255, or numbers from 0 to 1"
             )
 
 

@@ -139,6 +139,7 @@ def test_weights_that_are_no_grid(weights, message):
 
 def test_images_of_numbers_beyond_1():
     image = np.full((4, 4, 3), 255.0)
-    with pytest.raises(ValueError, match=r"images\[0\] has float64 from 255.0 to 255.0, expected uint8"):
+    with pytest.raises(ValueError, match=r"images\[0\] has float64 from 255.0 to 255.0, expected integers"):
         plots.caption_grid([image], ["a"])
     plots.caption_grid([image / 255], ["a"])
+    plots.caption_grid([image.astype(int)], ["a"])
