@@ -84,11 +84,8 @@ class Parameters(MutableMapping[str, Array]):
 
     @flat.setter
     def flat(self, values: Array) -> None:
-        if values is self._flat:  # after an operation in place, flat -= step
-            return
-        if np.shape(values) != self._flat.shape:
-            raise InputError(f"flat has shape {self._flat.shape}, the array given has {np.shape(values)}")
-        self._flat[...] = values
+        if values is not self._flat:  # as it is after an operation in place, flat -= step
+            _copy("flat", values, self._flat)
 
     @property
     def dtype(self) -> np.dtype:
@@ -102,18 +99,7 @@ class Parameters(MutableMapping[str, Array]):
             raise MissingDataError(f"no parameter {name!r}; there are {', '.join(self.shapes)}") from None
 
     def __setitem__(self, name: str, value: Any) -> None:
-        view = self[name]
-        value = value if isinstance(value, type(view)) else np.asarray(value)
-        if value.dtype.kind not in "biuf":
-            raise InputTypeError(f"parameter {name!r} is set to {value.dtype}, expected real numbers")
-        if value.shape != view.shape:
-            raise InputError(f"parameter {name!r} has shape {view.shape}, the array given has {value.shape}")
-        if isinstance(value, np.ndarray):
-            value = _converted(name, value, view.dtype)
-        if isinstance(value, type(view)):
-            view[...] = value
-        else:
-            view.set(value)  # CuPy's method to copy from the host
+        _copy(f"parameter {name!r}", value, self[name])
 
     def __delitem__(self, name: str) -> None:
         raise InputTypeError(f"parameter {name!r} is a view of a shared buffer and cannot be deleted")
@@ -291,10 +277,25 @@ def _zeros_like(array: Array) -> Array:
     return zeros
 
 
+def _copy(name: str, value: Any, target: Array) -> None:
+    """Copy real numbers of the target's shape into it, from the host or its own device."""
+    value = value if isinstance(value, type(target)) else np.asarray(value)
+    if value.dtype.kind not in "biuf":
+        raise InputTypeError(f"{name} is set to {value.dtype}, expected real numbers")
+    if value.shape != target.shape:
+        raise InputError(f"{name} has shape {target.shape}, the array given has {value.shape}")
+    if isinstance(value, np.ndarray):
+        value = _converted(name, value, target.dtype)
+    if isinstance(value, type(target)):
+        target[...] = value
+    else:
+        target.set(value)  # CuPy's method to copy from the host
+
+
 def _converted(name: str, value: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The values in another dtype, unless finite ones would become infinite."""
     try:
         with np.errstate(over="raise"):
             return value.astype(dtype, copy=False)
     except FloatingPointError:
-        raise InputError(f"parameter {name!r}: a value is too large for {dtype}") from None
+        raise InputError(f"{name}: a value is too large for {dtype}") from None

@@ -200,3 +200,16 @@ def test_what_is_assigned_to_flat_is_copied():
     assert params["b"].tolist() == [6]
     with pytest.raises(ValueError, match=r"flat has shape \(5,\), the array given has \(4,\)"):
         params.flat = np.zeros(4)
+    with pytest.raises(TypeError, match="flat is set to complex128, expected real numbers"):
+        params.flat = np.zeros(5, complex)
+    with pytest.raises(ValueError, match="flat: a value is too large for float32"):
+        params.flat = np.full(5, 1e300)
+    assert params["b"].tolist() == [6]
+
+
+def test_flat_on_a_device_is_set_from_the_host(device):
+    params = Parameters({"W": (2, 2), "b": (1,)}).on(device.asarray)
+    params.flat = np.arange(5.0)
+    assert device.asnumpy(params["W"]).tolist() == [[0, 1], [2, 3]]
+    params.flat = params.flat * 2
+    assert device.asnumpy(params["b"]).tolist() == [8]

@@ -145,6 +145,8 @@ def open_annotated(
     ------
     OSError, KeyError, ValueError
         If a file is missing or invalid. The message names file, field, found and expected.
+    TypeError
+        If ``annotations`` is something else.
     """
     if not isinstance(annotations, Annotations):
         raise InputTypeError(

@@ -259,7 +259,10 @@ class CaptionData(SplitData[CaptionSplit]):
         KeyError
             If an image is in none of the splits.
         ValueError
-            If several images have the name; or if none has it, and it is the file name of several.
+            If there are no names; if several images have the name; or if none has it, and it is the file name
+            of several.
+        TypeError
+            If ``names`` is a string.
         """
         if isinstance(names, str):
             raise InputTypeError(f"features_of: names is {names!r}, expected a list of names")

@@ -20,11 +20,11 @@ import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, joined_hash, word_hash
 from rnnlab.data.sentences import Sentences, SentenceWriter, TokenRows, WordNumbers, Words
-from rnnlab.data.split_data import SplitData, batches, drawn
+from rnnlab.data.split_data import SplitData, batches, check_batch_size, drawn
 from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.options import Count, check_option, check_options
+from rnnlab.options import Count, check_options
 
 Pair = tuple[Words, Words]  # a source and a target
 
@@ -204,7 +204,7 @@ class ParallelData(SplitData[ParallelSplit]):
         """
         chosen = self.split(split)
         N = len(chosen)
-        check_option("epoch", "batch_size", Count, batch_size)
+        check_batch_size(batch_size)
         if rng is None:
             return batches(np.arange(N), batch_size)
         order = rng.permutation(N)

@@ -68,6 +68,12 @@ def drawn(count: int, most: int) -> np.ndarray:
     return kept
 
 
+def check_batch_size(batch_size: int) -> None:
+    """Raise ValueError if ``batch_size`` is less than 1."""
+    if batch_size < 1:
+        raise InputError(f"epoch: batch_size is {batch_size}, expected at least 1")
+
+
 def batches(order: np.ndarray, batch_size: int) -> list[np.ndarray]:
     """The examples ``order`` (N,), a batch at a time; the last batch may be smaller.
 
@@ -76,6 +82,5 @@ def batches(order: np.ndarray, batch_size: int) -> list[np.ndarray]:
     ValueError
         If ``batch_size`` is less than 1.
     """
-    if batch_size < 1:
-        raise InputError(f"epoch: batch_size is {batch_size}, expected at least 1")
+    check_batch_size(batch_size)
     return np.split(order, range(batch_size, len(order), batch_size)) if len(order) else []

@@ -234,3 +234,10 @@ def test_bad_calls():
         data.epoch("train", 0)
     with pytest.raises(TypeError, match="ParallelData.batch: indices have dtype bool, expected integers"):
         data.batch("train", np.array([True, False]))
+
+
+def test_a_batch_has_at_least_one_pair(rng):
+    data = ParallelData({"train": [(["a"], ["b"])] * 3}, min_count=1)
+    for generator in (None, rng):
+        with pytest.raises(ValueError, match="epoch: batch_size is 0, expected at least 1"):
+            data.epoch("train", 0, generator)
