@@ -122,10 +122,11 @@ def _likely(log_probs: Array, temperature: float, top_k: int, top_p: float) -> A
     if 0 < top_k < V:
         likely[log_probs < np.partition(log_probs, V - top_k, axis=1)[:, V - top_k, None]] = -np.inf
     if top_p < 1:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             probs = likely - np.where(most > -np.inf, most, 0)
             probs /= normal_divisor(temperature, probs.dtype)
-        likely[~_nucleus(np.exp(probs, out=probs), top_p)] = -np.inf
+            np.exp(probs, out=probs)
+        likely[~_nucleus(probs, top_p)] = -np.inf
     return likely
 
 

@@ -77,7 +77,7 @@ def bleu_of(
 
 def brevity(length: float | np.ndarray, closest: float | np.ndarray) -> np.ndarray:
     """The penalty, from 0 to 1, on candidates with fewer words in all than the closest references."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         return np.exp(np.minimum(0, 1 - np.divide(closest, length)))
 
 

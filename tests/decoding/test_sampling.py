@@ -92,6 +92,12 @@ def test_a_low_temperature_is_greedy(dtype, top_p, temperature, rng):
     assert found == greedy(model, range(8), **options)
 
 
+def test_probabilities_of_a_nucleus_may_be_rounded_to_zero():
+    with np.errstate(all="raise"):
+        kept = sampling._likely(np.log([[0.75, 0.25]]), temperature=1e-6, top_k=0, top_p=0.5)
+    np.testing.assert_array_equal(kept, [[np.log(0.75), -np.inf]])
+
+
 @pytest.mark.parametrize("temperature", [1e38, 1e39, 1e308])
 @pytest.mark.parametrize("top_p", [1.0, 0.999])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

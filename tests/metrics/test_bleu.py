@@ -41,6 +41,12 @@ def test_the_statistics_give_bleu_of_captions_without_correct_n_grams(candidates
         assert corpus(statistics) == pytest.approx(scores.corpus[name], rel=1e-12, abs=1e-300), name
 
 
+def test_a_penalty_may_be_rounded_to_zero():
+    counts = bleu_counts(["a"], [["a"] * 1000])
+    with np.errstate(all="raise"):
+        assert corpus(bleu_of([counts], order=1)) == 0
+
+
 def test_the_statistics_give_the_scores_of_captions():
     pytest.importorskip("pycocoevalcap")
     references = [[" ".join(words) for words in some] for some in REFERENCES]
