@@ -155,7 +155,7 @@ def check(
     return report
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def examine(
     name: str,
     forward: Callable[..., Any] | None = None,

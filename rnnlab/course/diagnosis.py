@@ -49,7 +49,7 @@ class Diagnosis(NamedTuple):
                 shown = "; or ".join(others[:3])
                 more = f"; and {len(others) - 3} more" if len(others) > 3 else ""
                 lines.append(f"    The same numbers come from: {shown}{more}.")
-        return "\n".join([*lines, *(f"{note}." for note in self.notes)])
+        return "\n".join([*lines, *(note if note.endswith("?") else f"{note}." for note in self.notes)])
 
 
 def _without_repeats(names: Sequence[str]) -> list[str]:
@@ -313,8 +313,9 @@ def _note(exercise: Exercise, name: str, found: Sequence[Results], right: Sequen
         np.allclose(one, factor * other) for (one, other), factor in zip(pairs, factors, strict=True)
     )
     if is_multiple and (pairs[0][0].size > 1 or np.allclose(factors, factors[0])):  # any number is a multiple
-        numbers = " and ".join(f"{factor:.3g}" for factor in factors)
-        return f"{name} is {numbers} times what it should be, on two inputs of other sizes"
+        numbers = [*dict.fromkeys(f"{factor:.3g}" for factor in factors)]
+        where = ", on two inputs of other sizes" if len(numbers) > 1 else ""
+        return f"{name} is {' and '.join(numbers)} times what it should be{where}"
     for other in right[0]:
         if other != name and all(
             one[name].shape == two[other].shape and np.allclose(one[name], two[other])

@@ -137,14 +137,17 @@ class Exercise:
                 f"d{name}" for name, spec in self.inputs.items() if not isinstance(spec, Drawn)
             ]
         if len(given) != len(expected):
+            hint = "; is its return missing?" if returned is None else ""
             raise WrongResults(
-                f"{function} returns {_counted(given)}, expected {len(expected)}: {', '.join(expected)}"
+                f"{function} returns {_counted(given)}, expected {len(expected)}: {', '.join(expected)}{hint}"
             )
         found: dict[str, Array] = {}
 
         def add(name: str, value: Any) -> None:
             try:
-                found[name] = _array(function, name, value)
+                found[name] = _array(
+                    function, name, value, "a number" if self.outs.get(name) == "" else "an array"
+                )
             except WrongResults as error:
                 if wrong is None:
                     raise
@@ -169,6 +172,13 @@ class Exercise:
     def letters(self) -> list[str]:
         """The sizes that inputs and results have."""
         return sorted({*_letters([*self.inputs.values(), *self.outs.values()])})
+
+    @property
+    def overflow(self) -> str:
+        """What is usually wrong where large inputs give NaN or infinity."""
+        if self.is_loss:
+            return "np.exp of a large score is infinite: subtract the largest score first"
+        return "np.exp of a large number is infinite: scipy.special.expit is a sigmoid without overflow"
 
     def draw(self, rng: np.random.Generator, *, square: bool = False, ones: str = "") -> Draw:
         """Random inputs with random sizes, different for each letter, and gradients of the outputs.
@@ -256,9 +266,9 @@ def copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def _array(function: str, name: str, value: Any) -> Array:
+def _array(function: str, name: str, value: Any, expected: str) -> Array:
     if isinstance(value, bool) or not isinstance(value, np.ndarray | np.number | float | int):
-        raise WrongResults(f"{function}: {name} is {described(value)}, expected an array")
+        raise WrongResults(f"{function}: {name} is {described(value)}, expected {expected}")
     if isinstance(value, np.matrix):
         raise WrongResults(f"{function}: {name} is an np.matrix, expected an array: its products differ")
     array = np.asarray(value)

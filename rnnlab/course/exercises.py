@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from rnnlab.course.exercise import Draw, Drawn, Exercise, Sizes, shape_of
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
+from rnnlab.options import described
 from rnnlab.types import Array
 
 __all__ = ["EXERCISES", "exercise"]
@@ -21,7 +22,11 @@ def exercise(name: str) -> Exercise:
     ------
     ValueError
         If there is none. The error lists all names.
+    TypeError
+        If the name is not a string.
     """
+    if not isinstance(name, str):
+        raise InputTypeError(f"exercise is {described(name)}, expected the name of an exercise")
     known = EXERCISES.get(name.removesuffix("_forward").removesuffix("_backward"))
     if known is None:
         raise InputError(f"exercise is {name!r}, expected one of {', '.join(EXERCISES)}")
@@ -63,6 +68,14 @@ def _large_scores(rng: np.random.Generator, draw: Draw) -> Draw:
     return replace(draw, inputs={**draw.inputs, "x": x + 1000.0 * (np.arange(x.shape[-2])[:, None] - 1)})
 
 
+def _large_preactivations(rng: np.random.Generator, draw: Draw) -> Draw:
+    """A draw with large biases of both signs, so that all gates are nearly 0 or 1."""
+    b = draw.inputs["b"]
+    signs = rng.choice([-1.0, 1.0], b.shape)
+    signs[0] = 1
+    return replace(draw, inputs={**draw.inputs, "b": b + 1000 * signs})
+
+
 def _gaps(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """A mask that is false at the beginning and true at the end of each row."""
     mask = rng.random(shape) < 0.5
@@ -95,16 +108,20 @@ def _repeated_words(rng: np.random.Generator, draw: Draw) -> Draw:
     return replace(draw, inputs={**draw.inputs, "words": words})
 
 
+_OF_GATES = {"where some biases are large": _large_preactivations}
+
+
 def _cell(name: str, gates: tuple[str, ...], states: tuple[str, ...]) -> Mapping[str, Exercise]:
     """A step and the sequence of a recurrent cell."""
     width = f"{len(gates)}H" if len(gates) > 1 else "H"
     weights = {"Wx": f"D {width}", "Wh": f"H {width}", "b": width}
     step = {"x": "N D"} | {f"prev_{state}": "N H" for state in states} | weights
     outs = {f"next_{state}": "N H" for state in states}
-    blocks = gates if len(gates) > 1 else ()
+    sequence = {"x": "N T D", "h0": "N H"} | weights
+    blocks, hard = (gates, _OF_GATES) if len(gates) > 1 else ((), {})
     return {
-        f"{name}_step": Exercise(f"{name}_step", name, step, outs, gates=blocks),
-        name: Exercise(name, name, {"x": "N T D", "h0": "N H"} | weights, {"h": "N T H"}, gates=blocks),
+        f"{name}_step": Exercise(f"{name}_step", name, step, outs, gates=blocks, hard=hard),
+        name: Exercise(name, name, sequence, {"h": "N T H"}, gates=blocks, hard=hard),
     }
 
 
@@ -169,6 +186,7 @@ EXERCISES: Mapping[str, Exercise] = {
             {"context": "N C", "h": "N H", "w": "H", "b": "B"},
             {"scaled": "N C"},
             sizes={"B": 1},
+            hard=_OF_GATES,
         ),
         Exercise("doubly_stochastic_loss", "attention", {"weights": "N T L"}, {"loss": ""}, is_loss=True),
         Exercise(

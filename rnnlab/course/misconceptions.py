@@ -85,6 +85,10 @@ def _gates_of_a_forward(exercise: Exercise) -> Iterator[Misconception]:
         for name in ("Wx", "Wh", "b"):
             lacking = partial(changed, name, place, np.zeros_like)
             yield Misconception(f"{name} does not reach a_{gate}", partial(with_weights, lacking))
+        yield Misconception(
+            f"1 is added to the bias of a_{gate}",
+            partial(with_weights, partial(changed, "b", place, lambda block: block + 1)),
+        )
         transposed = partial(changed, "Wh", place, np.transpose)
         yield Misconception(f"a_{gate} has the block of Wh transposed", partial(with_weights, transposed))
 
@@ -205,6 +209,17 @@ def _steps_of_a_sequence(exercise: Exercise, kind: str, reshaped: str) -> Iterat
             yield Misconception(
                 "h[:, t] is the state before step t, where the state after it belongs", _stored_early
             )
+            yield Misconception(
+                "the loop ends before the last step: h[:, -1] is zero", partial(_changed, None, _without_last)
+            )
+            message = "the loop goes backward in time, expected from the first step to the last"
+            yield Misconception(message, partial(_changed, _reversed, _reversed))
+        if exercise.module == "lstm":
+            for stored, subject in ((1, "next_h and next_c"), (0, "prev_h and prev_c")):
+                message = (
+                    f"{subject} are exchanged at each step: lstm_step_forward returns next_h, then next_c"
+                )
+                yield Misconception(message, partial(_states_exchanged, exercise, stored))
         return
     yield Misconception("dx has its steps in reversed order", partial(_changed, None, _reversed))
     yield Misconception("dx is one step late", partial(_changed, None, partial(_shifted, 1)))
@@ -231,6 +246,11 @@ def _steps_of_a_sequence(exercise: Exercise, kind: str, reshaped: str) -> Iterat
         message = "dh of the earlier steps is left out: only that of the last step is used"
         yield Misconception(message, partial(_changed, _last_alone, None))
         yield Misconception("the loop leaves out the first step", _without_first)
+        message = "the loop leaves out the last step"
+        yield Misconception(message, partial(_changed, _without_last, None))
+        for name, step in {"first": 0, "last": -1}.items():
+            message = f"the cache of the {name} step is read at every step"
+            yield Misconception(message, partial(_with_one_cache, step))
         yield Misconception(
             "dh0 is the gradient of the state after the first step, dh_t", _gradient_of_first_state
         )
@@ -283,6 +303,25 @@ def _last_alone(dout: Array) -> Array:
     return np.concatenate([0 * dout[:, :-1], dout[:, -1:]], axis=1)
 
 
+def _without_last(x: Array) -> Array:
+    return np.concatenate([x[:, :-1], 0 * x[:, -1:]], axis=1)
+
+
+def _with_one_cache(step: int, right: Any, sizes: Sizes, dh: Array, cache: Any) -> Any:
+    return right(dh, (*cache[:-1], [cache[-1][step]] * len(cache[-1])))
+
+
+def _states_exchanged(
+    exercise: Exercise, stored: int, right: Any, sizes: Sizes, x: Array, h0: Array, *weights: Array
+) -> Any:
+    """An LSTM whose loop reads the results of a step as c, h; ``stored`` is the place of those in h."""
+    prev_h, prev_c, h = h0, np.zeros(h0.shape), []
+    for t in range(x.shape[1]):
+        prev_c, prev_h, _ = step = exercise.plain.lstm_step_forward(x[:, t], prev_h, prev_c, *weights)
+        h.append(step[stored])
+    return np.stack(h, axis=1), None
+
+
 def _stored_early(right: Any, sizes: Sizes, x: Array, h0: Array, *weights: Array) -> Any:
     h, cache = right(x, h0, *weights)
     return np.concatenate([h0[:, None], h[:, :-1]], axis=1), cache
@@ -315,6 +354,10 @@ def _carried_gradients(exercise: Exercise) -> Iterator[Misconception]:
             "dc starts at dh[:, -1] where zeros belong: no later step reads the last cell state",
             partial(_carried, exercise, (), first_c=lambda dh: dh[:, -1]),
         )
+        yield Misconception(
+            "dprev_h and dprev_c are exchanged at the steps before the last",
+            partial(_carried, exercise, (), exchanged=True),
+        )
     for subject, added in sums.items():
         message = f"{subject} added to at each step where the value of the step must replace the old one"
         yield Misconception(message, partial(_carried, exercise, added))
@@ -330,8 +373,9 @@ def _carried(
     dh: Array,
     cache: Any,
     first_c: _Change = lambda dh: 0 * dh[:, -1],
+    exchanged: bool = False,
 ) -> Any:
-    """The backward of a cell that adds to gradients that it should replace."""
+    """The backward of a cell that adds to gradients that it should replace, or exchanges them."""
     step_backward = getattr(exercise.plain, f"{exercise.name}_step_backward")
     dx, dstate = np.zeros(cache[0].shape), {"h": np.zeros(cache[1].shape)}
     if exercise.module == "lstm":
@@ -340,6 +384,8 @@ def _carried(
     for t in reversed(range(dh.shape[1])):
         total = dstate | {"h": dstate["h"] + dh[:, t]}
         dx[:, t], *found = step_backward(*total.values(), cache[-1][t])
+        if exchanged:
+            found[:2] = found[1::-1]
         old = total if "dh" in added else dstate
         dstate = {
             name: old[name] + new if name in added else new for name, new in zip(dstate, found, strict=False)

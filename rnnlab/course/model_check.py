@@ -33,12 +33,17 @@ def loss_problems(kind: Any, cell: str) -> list[str]:
     """Problems of the loss and the gradients, on a batch with captions of different lengths."""
     own, library, features = _models(kind, cell)
     captions = np.array([[1, 4, 5, 7, 2], [1, 6, 8, 2, 0], [1, 4, 2, 0, 0], [1, 5, 5, 5, 2]])
-    found = own.loss(features.copy(), captions.copy())
+    given = {"features": features.copy(), "captions": captions.copy()}
+    found = own.loss(**given)
+    changes = _changes("loss", own, library, given, {"features": features, "captions": captions})
     if not isinstance(found, tuple) or len(found) != 2:
-        return [f"loss returns {described(found)}, expected two results: loss, grads"]
+        return [*changes, f"loss returns {described(found)}, expected two results: loss, grads"]
     loss, grads = found
     expected, gradients = library.loss(features, captions)
-    problems = _number_problems(loss, float(expected))
+    problems = [*changes, *_number_problems(loss, float(expected))]
+    if _is_number(loss) and not _right_number(float(loss), float(expected)):
+        cause = _cause(float(loss), library, features, captions)
+        return [*problems, f"{cause}the gradients are compared when the loss is right"]
     if not isinstance(grads, Mapping):
         return [*problems, f"grads is {described(grads)}, expected a dict with the names of params"]
     if missing := [name for name in gradients if name not in grads]:
@@ -54,7 +59,10 @@ def loss_problems(kind: Any, cell: str) -> list[str]:
 def sample_problems(kind: Any, cell: str) -> list[str]:
     """Problems of sampled captions, each compared up to its <END>."""
     own, library, features = _models(kind, cell)
-    found, expected = own.sample(features.copy(), max_length=_LENGTH), library.sample(features, _LENGTH)
+    given = {"features": features.copy()}
+    found, expected = own.sample(**given, max_length=_LENGTH), library.sample(features, _LENGTH)
+    if changes := _changes("sample", own, library, given, {"features": features}):
+        return changes
     shape = (len(features), _LENGTH)
     if not isinstance(found, np.ndarray) or found.shape != shape or found.dtype.kind not in "iu":
         return [f"sample returns {described(found)}, expected integers (N, max_length) = {shape}"]
@@ -87,10 +95,58 @@ def _models(kind: Any, cell: str) -> tuple[Any, CaptioningRNN, Array]:
     return own, library, rng.standard_normal((4, _SIZES["input_dim"]))
 
 
+def _changes(
+    method: str, own: Any, library: CaptioningRNN, given: Mapping[str, Array], before: Mapping[str, Array]
+) -> list[str]:
+    """Problems of a method that changes its arguments or the parameters."""
+    changed = [
+        f"{method} writes into its argument {name}, which is the caller's array"
+        for name, array in given.items()
+        if not np.array_equal(array, before[name])
+    ]
+    names = [name for name, array in library.params.items() if not _equal(own.params.get(name), array)]
+    if names:
+        changed.append(f"{method} changes {', '.join(names)} of params, which only an update may do")
+    return changed
+
+
+def _equal(own: Any, array: Array) -> bool:
+    return np.shape(own) == array.shape and np.array_equal(own, array)
+
+
+def _cause(loss: float, library: CaptioningRNN, features: Array, captions: Array) -> str:
+    """What may be wrong with a loss: a mistake that gives the same number; "" if none does."""
+    right, tokens = library.nll(features, captions)
+    N, T = len(captions), captions.shape[1] - 1
+    padded, _ = library.loss(features, captions, sentence_lengths=np.full(N, T))
+    without = CaptioningRNN(_WORDS, **_SIZES, cell_type=library.cell_type, dtype=np.float64)
+    without.params.flat[...] = library.params.flat
+    for name in ("W_proj", "b_proj"):
+        without.params[name][...] = 0
+    causes = {
+        "it counts padding; ": float(padded),
+        "it is not divided by N; ": right,
+        "it is divided by the number of tokens, expected N; ": right / tokens,
+        "it is divided by N T, expected N; ": right / (N * T),
+        "h0 is zero, expected the projected features; ": without.nll(features, captions)[0] / N,
+    }
+    return next((cause for cause, value in causes.items() if _right_number(loss, value)), "")
+
+
+def _is_number(loss: Any) -> bool:
+    return not np.ndim(loss) and np.issubdtype(np.asarray(loss).dtype, np.number)
+
+
+def _right_number(loss: float, expected: float) -> bool:
+    return abs(loss - expected) <= _LIMIT * abs(expected)
+
+
 def _number_problems(loss: Any, expected: float) -> list[str]:
-    if np.ndim(loss) or not np.issubdtype(np.asarray(loss).dtype, np.number):
+    if not _is_number(loss):
         return [f"loss is {described(loss)}, expected a number"]
-    if abs(float(loss) - expected) <= _LIMIT * abs(expected):
+    if isinstance(loss, np.floating) and loss.dtype != np.float64:
+        return [f"loss has dtype {loss.dtype}, expected float64, the dtype of the model"]
+    if _right_number(float(loss), expected):
         return []
     return [f"loss is {float(loss):.6g}, expected {expected:.6g}"]
 
@@ -99,6 +155,8 @@ def _array_problems(name: str, found: Any, expected: Array) -> list[str]:
     """Problems of a gradient."""
     if np.shape(found) != expected.shape:
         return [f"{name} has shape {np.shape(found)}, expected {expected.shape}"]
+    if isinstance(found, np.ndarray) and found.dtype != expected.dtype:
+        return [f"{name} has dtype {found.dtype}, expected {expected.dtype}, the dtype of the model"]
     array = np.asarray(found, dtype=float)
     if not np.isfinite(array).all():
         return [f"{name} has NaN or infinite elements"]

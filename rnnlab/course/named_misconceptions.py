@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -75,6 +75,12 @@ def _attention_over(
 ) -> Any:
     e = np.tanh((query @ params["Wq"])[:, None] + keys) @ params["v"]
     weights = _softmax(e, axis, axis)
+    return np.einsum("nl,nlc->nc", weights, memory), weights, None
+
+
+def _tanh_of_scores(right: Any, sizes: Sizes, query: Array, keys: Array, memory: Array, params: Any) -> Any:
+    e = np.tanh(((query @ params["Wq"])[:, None] + keys) @ params["v"])
+    weights = _softmax(e, 1, 1)
     return np.einsum("nl,nlc->nc", weights, memory), weights, None
 
 
@@ -179,11 +185,49 @@ def _all_pairs(right: Any, sizes: Sizes, thoughts: Array, words: Array, params: 
     return sum(terms) / len(scores), None
 
 
+def _overwritten(names: Collection[str], right: Any, sizes: Sizes, *given: Any) -> Any:
+    """Gradients of parameters that have the share of the first step, which is zero."""
+    *others, dparams = right(*given)
+    return *others, {name: array * (name not in names) for name, array in dparams.items()}
+
+
+def _overwritten_gradients() -> dict[str, Callable[..., Any]]:
+    names = ("Wq", "Wm", "b", "v")
+    each = {f"d{name} is": (name,) for name in names} | {"the gradients of params are": names}
+    return {
+        f"{subject} overwritten at each step, where += belongs; the last one, of the first step, is zero": (
+            partial(_overwritten, which)
+        )
+        for subject, which in each.items()
+    }
+
+
+def _over_slots(right: Any, sizes: Sizes, weights: Array) -> Any:
+    missing = 1 - weights.sum(axis=2, keepdims=True)
+    return (missing**2).sum() / len(weights), np.broadcast_to(-2 * missing / len(weights), weights.shape)
+
+
+_NO_QUERY = (
+    "the query has no effect: it is left out, or it is added to the keys after the tanh, where it cancels in "
+    "the softmax"
+)
+
 # By the exercise and "forward" or "backward": the message of each mistake, and its function.
 BY_NAME: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
     ("target_attention", "forward"): {
         "a state reads itself: at step j the memory is h_1 .. h_(j-1), without h_j": _reads_itself,
         "the query of step j is h_j, expected h_(j-1)": _queries_with_the_state_of_the_step,
+    },
+    ("target_attention", "backward"): _overwritten_gradients(),
+    ("doubly_stochastic_loss", "forward"): {
+        "the weights are summed over the slots, axis 2, where they belong summed over the steps, axis 1": (
+            _over_slots
+        ),
+    },
+    ("arnet", "backward"): {
+        "the states that are reconstructed have no gradient: dh and dh0 lack the minus terms": (
+            lambda right, sizes, *given: right(*given, detach_target=True)
+        ),
     },
     ("arnet", "forward"): {
         "loss is not divided by N": partial(_times, lambda sizes: sizes["N"]),
@@ -210,7 +254,11 @@ BY_NAME: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "out has the row of the token before, x - 1": lambda right, sizes, x, W: right(x - 1, W),
         "out has the row of the token after, x + 1": lambda right, sizes, x, W: right((x + 1) % len(W), W),
     },
-    ("attention_step", "forward"): _attentions(_attention_over),
+    ("attention_step", "forward"): {
+        **_attentions(_attention_over),
+        "the scores are tanh((query + keys) v), expected tanh(query + keys) v": _tanh_of_scores,
+        _NO_QUERY: lambda right, sizes, query, *given: right(0 * query, *given),
+    },
     ("attend", "forward"): _attentions(_attend_over),
     ("softmax_loss", "forward"): {
         **_softmaxes(1, {0: "the batch, axis 0", None: "all scores"}),

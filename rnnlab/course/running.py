@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from rnnlab.gradcheck.side_effects import arrays_in
 from rnnlab.types import Array
 
 __all__ = ["FunctionStopped", "Runs", "costs_a_result", "raised"]
-_WRITES, _REMOVES, _REMEMBERS = "writes into", "removes arrays from", "returns other numbers in a second call"
+_SIDE_EFFECTS = _WRITES, _REMOVES, _ADDS = "writes into", "removes arrays from", "adds arrays to"
+_REMEMBERS = "returns other numbers in a second call"
 
 
 class FunctionStopped(Exception):
@@ -44,8 +45,8 @@ class Runs:
     caches : list
         For a forward, the cache of each draw.
     problems : list of str
-        Exceptions, wrong numbers of results, wrong shapes, writes into arguments and caches, results that
-        depend on earlier calls.
+        Exceptions, wrong numbers of results, wrong shapes, changes of arguments and caches, results that
+        depend on earlier calls or are changed by later ones.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Runs:
         self.values: list[Results] = []
         self.caches: list[Any] = []
         self.problems: list[str] = []
+        self._misfitting: set[str] = set()  # the results with a problem, of which only the first is recorded
         self.function = exercise.functions[0 if kind == "forward" else 1]
         for place, draw in enumerate(draws):
             cache = () if caches is None else (caches[place],)
@@ -81,14 +83,12 @@ class Runs:
         return place < len(self.values) and {*self.values[place]} == {*self.exercise.results(self.kind)}
 
     def _run(self, function: Callable[..., Any], draw: Draw, cache: tuple[Any, ...]) -> bool:
-        inputs = copied(draw.inputs)
-        douts = copied(draw.douts)
-        arguments = (*douts, *cache) if cache else tuple(inputs.values())
-        names = [*(f"d{name}" for name in self.exercise.outs), "cache"] if cache else [*inputs]
-        before = _contents(names, arguments)
+        arguments, options = self._arguments(draw, cache), draw.options_of(self.kind)
+        given = dict(zip(self.exercise.arguments(self.kind), arguments, strict=True)) | options
+        before = _contents(given)
         misfits: list[tuple[str, str]] = []
         try:
-            returned = function(*arguments, **draw.options_of(self.kind))
+            returned = function(*arguments, **options)
             found = self.exercise.named(self.kind, returned, misfits)
         except WrongResults as error:
             self._add(str(error), draw)
@@ -96,44 +96,75 @@ class Runs:
         except (Exception, SystemExit) as error:
             self._add(raised(self.function, error), draw)
             return False
-        self._compare(before, _contents(names, arguments), draw)
+        self._compare(before, _contents(given), draw)
         for name, problem in [*misfits, *self._misfits(found, draw)]:
             found.pop(name, None)
-            self._add(problem, draw)
-        if self.kind == "forward" and not self.values:
-            self._repeat(function, draw, found)
+            if name not in self._misfitting:
+                self._misfitting.add(name)
+                self._add(problem, draw)
+        if not (self.values or self.problems):
+            self._repeat(function, draw, cache, returned, found)
         self.values.append(found)
         self.caches.append(returned[-1] if self.kind == "forward" and not self.exercise.is_loss else None)
         return True
 
-    def _repeat(self, function: Callable[..., Any], draw: Draw, found: Results) -> None:
-        """Call a forward again with the same inputs: its results must not depend on earlier calls."""
+    def _arguments(self, draw: Draw, cache: tuple[Any, ...], factor: float = 1.0) -> tuple[Any, ...]:
+        """Copies of the arguments, without options; ``factor`` scales all floats but those of the cache."""
+        given = draw.douts if cache else tuple(draw.inputs.values())
+        return (*_scaled(given, factor), *cache)
+
+    def _repeat(
+        self, function: Callable[..., Any], draw: Draw, cache: tuple[Any, ...], returned: Any, found: Results
+    ) -> None:
+        """Call a function twice more: results must not depend on other calls.
+
+        The first time it gets the same arguments, the second time others of the same shapes, with which it
+        must not overwrite what it has returned.
+        """
+        options, kept = draw.options_of(self.kind), _contents({"result": returned})
+        same = "cache" if cache else "arguments"
         try:
-            returned = function(*copied(draw.inputs).values(), **draw.options_of(self.kind))
-            again = self.exercise.named(self.kind, returned, [])
+            results = function(*self._arguments(draw, cache), **options)
+            again = self.exercise.named(self.kind, results, [])
         except (Exception, SystemExit) as error:
-            self._add(f"{raised(self.function, error)}, in a second call with the same arguments", draw)
+            self._add(f"{raised(self.function, error)}, in a second call with the same {same}", draw)
             return
         if not all(_same(again.get(name), array) for name, array in found.items()):
+            changes = "change the cache, or keep" if cache else "keep"
             self._add(
-                f"{self.function} {_REMEMBERS} with the same arguments: does it keep values between calls?",
+                f"{self.function} {_REMEMBERS} with the same {same}: does it {changes} values between calls?",
+                draw,
+            )
+            return
+        try:
+            function(*self._arguments(draw, cache, factor=0.5), **draw.options_of(self.kind))
+        except (Exception, SystemExit):  # other draws show it
+            return
+        now = _contents({"result": returned})
+        if any(name in now and not _same(now[name], array) for name, array in kept.items()):
+            self._add(
+                f"{self.function} {_WRITES} arrays that an earlier call has returned: make new arrays in "
+                "each call",
                 draw,
             )
 
     def _compare(self, before: dict[str, Array], after: dict[str, Array], draw: Draw) -> None:
-        if lost := [name for name in before if name not in after]:
-            self._add(
-                f"{self.function} {_REMOVES} its cache, such as {lost[0]}: a cache may be used twice", draw
-            )
-        for name, array in before.items():
-            if name in after and not np.array_equal(after[name], array, equal_nan=True):
-                problem = (
-                    f"{self.function} {_WRITES} its argument {name}, which is the caller's array: "
-                    f"{name} += ..., {name} *= ... and {name}[...] = ... do that; make a new array"
-                    if name.isidentifier()
-                    else f"{self.function} {_WRITES} {name}: a cache may be used twice"
-                )
-                self._add(problem, draw)
+        """Record the arguments that a call has changed, and the arrays that it has removed or added."""
+        changes = [(_WRITES, name) for name, array in before.items() if _differs(after.get(name), array)]
+        lost = [(_REMOVES, name) for name in before if name not in after]
+        added = [(_ADDS, name) for name in after if name not in before and _owner(name) != "cache"]
+        for verb, name in [*lost[:1], *added[:1], *changes]:
+            owner = _owner(name)
+            if owner == "cache":
+                place = name if verb == _WRITES else f"its cache, such as {name}"
+                advice = "a cache may be used twice"
+            elif name == owner:
+                place = f"its argument {name}, which is the caller's array"
+                advice = f"{name} += ..., {name} *= ... and {name}[...] = ... do that; make a new array"
+            else:
+                place = f"its argument {owner}, such as {name}"
+                advice = f"{owner} is the caller's; make a copy"
+            self._add(f"{self.function} {verb} {place}: {advice}", draw)
 
     def _misfits(self, found: dict[str, Array], draw: Draw) -> list[tuple[str, str]]:
         """The results with a wrong shape or non-finite numbers, and a description of each problem."""
@@ -146,10 +177,20 @@ class Runs:
                 expected = f"{in_letters(axes)} = {shape}" if axes else "a number"
                 shown = _in_sizes(array.shape, axes, self.exercise, draw)
                 problem = f"{name} has shape {shown}, expected {expected}"
-                misfits.append((name, f"{self.function}: {problem}{_hint(array, shape, draw)}"))
+                hint = self._exchanged(name, found, draw) or _hint(array, shape, draw)
+                misfits.append((name, f"{self.function}: {problem}{hint}"))
             elif not np.isfinite(array).all():
-                misfits.append((name, f"{self.function}: {name} has NaN or infinite elements"))
+                hint = f"; {self.exercise.overflow}" if "large" in draw.note else ""
+                misfits.append((name, f"{self.function}: {name} has NaN or infinite elements{hint}"))
         return misfits
+
+    def _exchanged(self, name: str, found: dict[str, Array], draw: Draw) -> str:
+        """The other result, if this one has its shape and the other way round; else ""."""
+        shapes = {each: shape_of(axes, draw.sizes) for each, axes in self.exercise.results(self.kind).items()}
+        for other, shape in shapes.items():
+            if other in found and (found[name].shape, found[other].shape) == (shape, shapes[name]):
+                return f": it is exchanged with {other}, look at the order of the results"
+        return ""
 
     def _add(self, problem: str, draw: Draw) -> None:
         """Record a problem unless it differs from an earlier one only in its sizes."""
@@ -170,20 +211,39 @@ def costs_a_result(problem: str) -> bool:
 
     An exception in a second call costs nothing: it may be due to the surroundings, such as a time limit.
     """
-    return any(words in problem for words in (_WRITES, _REMOVES, _REMEMBERS))
+    return any(words in problem for words in (*_SIDE_EFFECTS, _REMEMBERS))
 
 
 def _without_numbers(problem: str) -> str:
     return re.sub(r"\d+", "", problem)
 
 
-def _contents(names: Sequence[str], values: Sequence[Any]) -> dict[str, Array]:
-    """Copies of all arrays in some values, by name."""
+def _contents(given: Mapping[str, Any]) -> dict[str, Array]:
+    """Copies of all arrays in some values, by name: x, params['b'], cache[0], cache.next_h."""
     found = {}
-    for name, value in zip(names, values, strict=False):
+    for name, value in given.items():
         for path, array in arrays_in(value):
-            found[f"{name}{path}"] = array.copy()
+            dot = "" if path[:1] in ("", "[") else "."
+            found[f"{name}{dot}{path}"] = array.copy()
     return found
+
+
+def _owner(name: str) -> str:
+    """The argument that holds an array of :func:`_contents`."""
+    return re.split(r"[.\[]", name, maxsplit=1)[0]
+
+
+def _differs(now: Array | None, before: Array) -> bool:
+    return now is not None and not np.array_equal(now, before, equal_nan=True)
+
+
+def _scaled(value: Any, factor: float) -> Any:
+    """A copy with all arrays of floats multiplied by a factor."""
+    if isinstance(value, Mapping):
+        return {key: _scaled(each, factor) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_scaled(each, factor) for each in value)
+    return factor * value if isinstance(value, np.ndarray) and value.dtype.kind == "f" else copied(value)
 
 
 def raised(function: str, error: Exception | SystemExit) -> str:
@@ -202,8 +262,10 @@ def raised(function: str, error: Exception | SystemExit) -> str:
     own = [each for each in frames if "site-packages" not in each.filename] or frames
     place = ""
     if own:
-        line = (own[-1].line or linecache.getline(own[-1].filename, own[-1].lineno or 0)).strip()
-        place = f", in line {own[-1].lineno}: {line}"
+        last = own[-1]
+        line = (last.line or linecache.getline(last.filename, last.lineno or 0)).strip()
+        where = f" of {last.name}" if last.name.isidentifier() and not function.endswith(last.name) else ""
+        place = f", in line {last.lineno}{where}: {line}"
     return f"{function} raises {type(error).__name__}: {error}{place}"
 
 

@@ -180,6 +180,28 @@ def test_large_scores(shifted):
     assert examine("temporal_softmax_loss", right, seed=0).passed
 
 
+def test_a_sigmoid_that_overflows():
+    """Its results are compared with the correct ones, and its gradient on the other inputs."""
+
+    def selector_forward(context, h, w, b):
+        a = np.exp(h @ w + b)
+        beta = (a / (1 + a))[:, None]
+        return beta * context, selector.forward(context, h, w, b)[1]
+
+    selector = EXERCISES["selector"]
+    report = examine("selector", selector_forward, selector.backward, seed=0)
+    (problem,) = report.problems
+    assert problem.startswith("selector_forward: scaled has NaN or infinite elements; np.exp of a large num")
+    assert "scipy.special.expit" in problem
+    assert problem.endswith("(where some biases are large)")
+    assert not report.wrong
+
+
+def test_a_name_that_is_no_string():
+    with pytest.raises(TypeError, match="exercise is an int, expected the name of an exercise"):
+        examine(3, np.tanh)
+
+
 def test_a_mask_with_gaps():
     def temporal_softmax_loss(x, y, mask):
         prefix = np.arange(x.shape[1]) < mask.sum(axis=1)[:, None]

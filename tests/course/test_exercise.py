@@ -54,7 +54,10 @@ def test_a_copy_shares_nothing():
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (None, "lstm_step_backward returns None, expected 6: dx, dprev_h, dprev_c, dWx, dWh, db"),
+        (
+            None,
+            "lstm_step_backward returns None, expected 6: .*; is its return missing\\?",
+        ),
         ((np.ones(1),) * 5, "lstm_step_backward returns 5 results, expected 6"),
         ((None, *(np.ones(1),) * 5), "lstm_step_backward: dx is None, expected an array"),
         (([1.0], *(np.ones(1),) * 5), "lstm_step_backward: dx is a list, expected an array"),

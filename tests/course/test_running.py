@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,12 @@ def test_nothing_is_run_after_an_exception() -> None:
 
     def forward(*arguments: Any) -> Any:
         calls.append(1)
-        if len(calls) == 3:
+        if len(calls) == 4:
             raise ValueError("no")
         return rnn_step_forward(*arguments)
 
-    runs = Runs(STEP, "forward", forward, DRAWS)  # two calls with the first inputs
-    assert (len(calls), len(runs.values), runs.complete) == (3, 1, False)
+    runs = Runs(STEP, "forward", forward, DRAWS)  # three calls for the first inputs
+    assert (len(calls), len(runs.values), runs.complete) == (4, 1, False)
     assert runs.problems[0].startswith("rnn_step_forward raises ValueError: no")
 
 
@@ -197,6 +198,146 @@ def test_one_result_that_is_no_array_of_floats(wrong: Any, message: str) -> None
     (problem,) = runs.problems
     assert problem.startswith(f"rnn_step_backward: {message}")
     assert [set(found) for found in runs.values] == 3 * [{"dx", "dprev_h", "dWx", "dWh"}]
+
+
+def test_what_a_function_has_returned_stays() -> None:
+    """It must not be in memory that the next call uses again."""
+    buffers: dict[Any, Any] = {}
+
+    def forward(*arguments: Any) -> Any:
+        next_h, cache = rnn_step_forward(*arguments)
+        out = buffers.setdefault(next_h.shape, np.empty(next_h.shape))
+        out[...] = next_h
+        return out, (*cache[:-1], out)
+
+    (problem,) = Runs(STEP, "forward", forward, DRAWS).problems
+    assert "writes into arrays that an earlier call has returned" in problem
+    assert costs_a_result(problem)
+
+
+def test_a_cache_is_used_twice() -> None:
+    calls: list[int] = []
+
+    def backward(dnext_h: Any, cache: Any) -> Any:
+        calls.append(1)
+        dx, *others = rnn_step_backward(dnext_h, cache)
+        return dx * len(calls), *others
+
+    caches = Runs(STEP, "forward", rnn_step_forward, DRAWS).caches
+    (problem,) = Runs(STEP, "backward", backward, DRAWS, caches).problems
+    assert problem.startswith("rnn_step_backward returns other numbers in a second call with the same cache")
+
+    def emptying(dnext_h: Any, cache: Any) -> Any:
+        return rnn_step_backward(dnext_h, tuple(cache))
+
+    iterators = list(map(iter, caches))
+    (problem,) = Runs(STEP, "backward", emptying, DRAWS, iterators).problems
+    assert "raises ValueError" in problem
+    assert problem.endswith(", in a second call with the same cache")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda params: params.pop("b"), "removes arrays from its argument params, such as params['b']"),
+        (
+            lambda params: params.update(u=np.ones(2)),
+            "adds arrays to its argument params, such as params['u'",
+        ),
+        (
+            lambda params: np.add(params["b"], 1, out=params["b"]),
+            "writes into its argument params, such as pa",
+        ),
+    ],
+)
+def test_changes_of_a_dict(change: Any, message: str) -> None:
+    task = EXERCISES["attention_keys"]
+
+    def forward(memory: Any, params: Any) -> Any:
+        results = task.forward(memory, {name: array.copy() for name, array in params.items()})
+        change(params)
+        return results
+
+    (problem,) = Runs(task, "forward", forward, [task.draw(np.random.default_rng(0))]).problems
+    assert problem.startswith(f"attention_keys_forward {message}")
+    assert costs_a_result(problem)
+
+
+def test_changes_of_options() -> None:
+    task = EXERCISES["attention_step"]
+    rng = np.random.default_rng(0)
+    draws = {draw.note: draw for draw in task.hard_draws(rng)}
+
+    def forward(*arguments: Any, mask: Any = None) -> Any:
+        results = task.forward(*arguments, mask=mask)
+        mask[-1] = True
+        return results
+
+    def backward(dcontext: Any, cache: Any, *, dweights: Any = None) -> Any:
+        assert task.backward is not None
+        gradients = task.backward(dcontext, cache, dweights=dweights)
+        dweights += 1
+        return gradients
+
+    (problem,) = Runs(task, "forward", forward, [draws["where mask is used"]]).problems
+    assert "writes into its argument mask" in problem
+    draw = draws["where dweights is used"]
+    caches = Runs(task, "forward", task.forward, [draw]).caches
+    (problem,) = Runs(task, "backward", backward, [draw], caches).problems
+    assert "writes into its argument dweights" in problem
+
+
+def test_caches_that_are_objects() -> None:
+    def forward(*arguments: Any) -> Any:
+        next_h, (x, prev_h, Wx, Wh, _) = rnn_step_forward(*arguments)
+        return next_h, SimpleNamespace(x=x, prev_h=prev_h, Wx=Wx, Wh=Wh, next_h=next_h)
+
+    def backward(dnext_h: Any, cache: Any) -> Any:
+        gradients = rnn_step_backward(dnext_h, tuple(vars(cache).values()))
+        cache.next_h **= 2
+        return gradients
+
+    caches = Runs(STEP, "forward", forward, DRAWS[:1]).caches
+    (problem,) = Runs(STEP, "backward", backward, DRAWS[:1], caches).problems
+    assert problem == "rnn_step_backward writes into cache.next_h: a cache may be used twice"
+
+
+def test_a_result_has_one_problem() -> None:
+    """Its shape in letters may differ from draw to draw, where two letters have the same size by chance."""
+    task = EXERCISES["rnn"]
+
+    def longer(*arguments: Any) -> Any:
+        h, cache = task.forward(*arguments)
+        return np.concatenate([h, h[:, :1]], axis=1), cache
+
+    draws = [task.draw(np.random.default_rng(seed)) for seed in range(8)]
+    assert len(Runs(task, "forward", longer, draws).problems) == 1
+
+
+def test_exchanged_results() -> None:
+    task = EXERCISES["temporal_affine"]
+    draw = task.draw(np.random.default_rng(0))
+
+    def backward(*arguments: Any) -> Any:
+        assert task.backward is not None
+        dx, dw, db = task.backward(*arguments)
+        return dx, db, dw
+
+    caches = Runs(task, "forward", task.forward, [draw]).caches
+    of_dw, of_db = Runs(task, "backward", backward, [draw], caches).problems
+    assert of_dw.endswith(": it is exchanged with db, look at the order of the results")
+    assert of_db.endswith(": it is exchanged with dw, look at the order of the results")
+
+
+def test_the_function_of_a_line() -> None:
+    def helper(x: Any) -> Any:
+        return x + None
+
+    def forward(*arguments: Any) -> Any:
+        return helper(arguments[0])
+
+    (problem,) = Runs(STEP, "forward", forward, DRAWS).problems
+    assert problem.endswith(" of helper: return x + None")
 
 
 def test_shapes_in_the_letters_of_the_expected_axes() -> None:

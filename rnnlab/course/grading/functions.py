@@ -36,7 +36,7 @@ class RemoteCache(tuple[Array]):
 class RemoteFunction:
     """Calls a function of a student in the student's process.
 
-    If the function writes into its arguments, the caller's arguments are changed, too.
+    If the function changes its arguments, the caller's arguments are changed, too.
 
     Parameters
     ----------
@@ -112,6 +112,7 @@ class RemoteFunction:
                 given[0][1] += changed
             else:
                 _write_back(given, after)
+        _write_back(options, answer["options"])
         return _received(answer["results"])
 
     def _error(self, answer: Mapping[str, Any]) -> Exception:
@@ -145,5 +146,8 @@ def _write_back(given: Any, after: Any) -> None:
     if isinstance(given, dict) and isinstance(after, dict):
         for key in given.keys() & after.keys():
             _write_back(given[key], after[key])
+        for key in given.keys() - after.keys():
+            del given[key]
+        given |= {key: _received(after[key]) for key in after.keys() - given.keys()}
     elif isinstance(given, np.ndarray) and isinstance(after, np.ndarray) and given.shape == after.shape:
         given[...] = after

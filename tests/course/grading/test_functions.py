@@ -33,7 +33,28 @@ def careless_backward(dout, cache):
 
 def params_forward(x, params):
     params["w"] += 1
+    params["u"] = np.array(5.0)
+    params.pop("b", None)
     return x, None
+
+def by_forward(x, *, by):
+    by += 1
+    return x, None
+
+class Slots:
+    __slots__ = ("x", "never")
+
+class Plain:
+    pass
+
+def object_forward(x, *, slots):
+    cache = Slots() if slots else Plain()
+    cache.x = x
+    return x, cache
+
+def object_backward(dout, cache):
+    cache.x += dout
+    return dout
 
 def todo(x):
     raise NotImplementedError
@@ -102,9 +123,23 @@ def test_writes_reach_the_caller(process: StudentProcess) -> None:
     RemoteFunction(process, "careless_backward")(dout, cache)
     np.testing.assert_array_equal(dout, [1, 1, 1])
     assert not np.array_equal(cache[0], before)
-    params = {"w": np.array(2.0)}
+    params = {"w": np.array(2.0), "b": np.array(1.0)}
     RemoteFunction(process, "params_forward")(np.ones(1), params)
-    assert params["w"] == 3
+    assert params == {"w": 3, "u": 5}
+    by = np.ones(1)
+    RemoteFunction(process, "by_forward")(np.ones(1), by=by)
+    assert by == [2]
+
+
+def test_writes_into_caches_that_are_objects(process: StudentProcess) -> None:
+    backward = RemoteFunction(process, "object_backward")
+    for slots in (False, True):
+        _, cache = RemoteFunction(process, "object_forward", keep_cache=True)(np.ones(1), slots=slots)
+        before = cache[0].copy()
+        backward(np.zeros(1), cache)
+        np.testing.assert_array_equal(cache[0], before)
+        backward(np.ones(1), cache)
+        assert not np.array_equal(cache[0], before)
 
 
 def test_errors(process: StudentProcess) -> None:

@@ -125,6 +125,12 @@ _IN_INDICES: Planted = {
     ),
     "dprev_h_added": ({"dnext = dprev\n": "dnext += dprev\n"}, either("dprev_h", _ADDED), "through time"),
     "caches_in_order": ({", cache[t])": ", cache[T - 1 - t])"}, either("caches", "order"), "through time"),
+    "one_cache": ({", cache[t])": ", cache[0])"}, either("cache", "first"), "wrong step"),
+    "forward_in_reversed_order": (
+        {"    for t in range(T):\n": "    for t in range(T)[::-1]:\n"},
+        either("backward in time|reversed order|reversed", "loop|order"),
+        "wrong step",
+    ),
     "dx_reshaped": (
         {"np.stack(dx[::-1], axis=1)": "np.array(dx[::-1]).reshape(N, T, -1)"},
         either("dx", _RESHAPED),
@@ -167,6 +173,16 @@ _IN_LISTS: Planted = {
 }
 _STARTS = either("dc|dc_t|dprev_c", "starts|start|zeros")
 _IN_INDICES_OF_LSTM: Planted = _IN_INDICES | {
+    "states_exchanged": (
+        {"next_h, prev_c, step =": "prev_c, next_h, step ="},
+        either("next_h and next_c|prev_h and prev_c", "exchanged"),
+        "order of results",
+    ),
+    "gradients_exchanged": (
+        {"dx_t, dprev, dc,": "dx_t, dc, dprev,"},
+        either("dprev_h and dprev_c", "exchanged"),
+        "order of results",
+    ),
     "dprev_c_added": ({"dcell = dc\n": "dcell += dc\n"}, either("dprev_c", _ADDED), "through time"),
     "dc_starts_at_dh": ({"dcell = np.zeros((N, H))": "dcell = dh[:, -1].copy()"}, _STARTS, "through time"),
 }

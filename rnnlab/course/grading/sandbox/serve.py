@@ -5,6 +5,8 @@ The first request confines the process; see :mod:`.confinement`. Then, in any or
     {"source": SOURCE, "name": CELL, ...}            -> {"problems": (...), "functions": (...)}
     {"function": NAME, "arguments": (...), ...}      -> {"results": ..., "arguments": (...), ...}
 
+The answer's ``"arguments"`` and ``"options"`` are those that the function has changed, None for the others.
+
 A cache stays in this process. The answer has a :class:`~.wire.Handle` in its place, which later arguments may
 contain. ``"asked"`` lists functions that the other process computes: a call of one of them sends {"ask":
 NAME, "arguments": (...), "options": {...}} and receives the result. ``"counted"`` lists functions whose calls
@@ -19,9 +21,9 @@ import linecache
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import FrameType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -126,7 +128,8 @@ class _Student:
             ]
         except KeyError:
             return {"error": "KeyError", "message": "the cache is gone", "place": ""}
-        before = [_copies(each) for each in given]
+        watched = [*given, *options.values()]
+        before = [_copies(each) for each in watched]
         with self._computed_elsewhere(asked):
             called = self._after.get(function, {}).get(function, self._names.get(function))
             if not callable(called):
@@ -140,17 +143,23 @@ class _Student:
                 raise
             except BaseException as error:
                 return _described(error)
-        changed = [not _same(old, dict(_arrays(each))) for old, each in zip(before, given, strict=True)]
+        is_cache = [isinstance(sent, wire.Handle) for sent in (*arguments, *options.values())]
+        changed = [
+            not _same(old, dict(_arrays(each)), may_grow=cache)
+            for old, each, cache in zip(before, watched, is_cache, strict=True)
+        ]
+        after = [
+            each if differs and not cache else None
+            for each, differs, cache in zip(watched, changed, is_cache, strict=True)
+        ]
         results = list(returned) if isinstance(returned, tuple | list) else [returned]
         if keep_cache and results:
             results[-1] = self._kept(results[-1])
         return {
             "results": tuple(results) if isinstance(returned, tuple | list) else results[0],
-            "arguments": tuple(
-                each if each_changed and not isinstance(sent, wire.Handle) else None
-                for each, each_changed, sent in zip(given, changed, arguments, strict=True)
-            ),
-            "changed": tuple(changed),
+            "arguments": tuple(after[: len(given)]),
+            "options": dict(zip(options, after[len(given) :], strict=True)),
+            "changed": tuple(changed[: len(given)]),
             "forwards": self._forwards,
         }
 
@@ -286,21 +295,39 @@ _Path = tuple[Any, ...]  # the keys and indices that lead to an array in a value
 
 
 def _arrays(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, np.ndarray]]:
-    """All arrays in a value, including those in nested tuples, lists and dicts."""
+    """All arrays in a value, including those in nested tuples, lists, dicts and attributes of objects."""
     if isinstance(value, np.ndarray):
         yield path, value
-    elif isinstance(value, tuple | list | dict) and len(path) < 10:
-        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+    elif len(path) < 10:
+        for key, each in _parts(value):
             yield from _arrays(each, (*path, key))
+
+
+def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
+    """The elements or attributes of a value, with their keys, indices or names."""
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, tuple | list):
+        return enumerate(value)
+    if isinstance(value, type | ModuleType | FunctionType):
+        return ()
+    slots = [each for kind in type(value).__mro__ for each in _names_of(kind.__dict__.get("__slots__", ()))]
+    names = [*getattr(value, "__dict__", ()), *slots]
+    return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+
+
+def _names_of(slots: Any) -> Iterable[str]:
+    return (slots,) if isinstance(slots, str) else slots
 
 
 def _copies(value: Any) -> dict[_Path, np.ndarray]:
     return {path: array.copy() for path, array in _arrays(value)}
 
 
-def _same(old: dict[_Path, np.ndarray], new: dict[_Path, np.ndarray]) -> bool:
-    """Whether all earlier arrays still exist and are unchanged."""
-    return all(path in new and _equal(array, new[path]) for path, array in old.items())
+def _same(old: dict[_Path, np.ndarray], new: dict[_Path, np.ndarray], *, may_grow: bool) -> bool:
+    """Whether there are the same arrays as before, or with ``may_grow`` more, and none has changed."""
+    same_paths = old.keys() <= new.keys() if may_grow else old.keys() == new.keys()
+    return same_paths and all(_equal(array, new[path]) for path, array in old.items())
 
 
 def _equal(one: np.ndarray, other: np.ndarray) -> bool:
