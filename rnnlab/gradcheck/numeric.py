@@ -93,6 +93,13 @@ def eval_numerical_gradient(
     Returns
     -------
     grad : array of the shape of x
+
+    Raises
+    ------
+    TypeError
+        If x is not an array of float64.
+    ValueError
+        If products are not computed in full precision.
     """
     _check_exact("eval_numerical_gradient", x)
     grad = np.zeros(x.shape, np.float64)
@@ -120,6 +127,13 @@ def eval_numerical_gradient_array(f: Callable[[Array], Array], x: Array, df: Arr
     Returns
     -------
     grad : array of the shape of x
+
+    Raises
+    ------
+    TypeError
+        If x is not an array of float64.
+    ValueError
+        If ``df`` is an array of another shape than f(x), or products are not computed in full precision.
     """
     _check_exact("eval_numerical_gradient_array", x)
     grad = np.zeros(x.shape, np.float64)
@@ -164,6 +178,13 @@ def grad_check_sparse(
     -------
     float
         The largest relative error.
+
+    Raises
+    ------
+    TypeError
+        If x is not an array of float64.
+    ValueError
+        If x is empty, the shapes differ, or products are not computed in full precision.
     """
     _check_exact("grad_check_sparse", x, analytic_grad)
     if not x.size:
@@ -202,6 +223,13 @@ def projected_check(
     float
         The difference of the two directional derivatives, divided by the norm of the gradient. The norm is
         the typical size of a projection, while the projection itself may happen to be near zero.
+
+    Raises
+    ------
+    TypeError
+        If x is not an array of float64.
+    ValueError
+        If the shapes differ, or products are not computed in full precision.
     """
     _check_exact("projected_check", x, grad)
     rng = np.random.default_rng(rng)

@@ -1,4 +1,4 @@
-"""The Java programs of the COCO caption evaluation: METEOR and the Penn Treebank tokeniser.
+"""The Java programs of the COCO caption evaluation: METEOR and the Penn Treebank tokenizer.
 
 Their jars come with pycocoevalcap. A failure of Java is a :class:`JavaError` with the last line of its
 output, and every process ends with the call that started it.
@@ -63,7 +63,7 @@ def meteor(references: dict[int, list[str]], candidates: dict[int, list[str]]) -
 
 
 def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
-    """The Penn Treebank tokeniser of the COCO evaluation, run once over all sentences.
+    """The Penn Treebank tokenizer of the COCO evaluation, run once over all sentences.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
     ImportError
         If the extra ``eval`` is not installed.
     JavaError
-        If Java is missing or the tokeniser fails.
+        If Java is missing or the tokenizer fails.
     """
     library = CAPTION_SCORERS.module("tokenizer.ptbtokenizer")
     check_java("the Penn Treebank tokeniser")

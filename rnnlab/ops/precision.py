@@ -3,8 +3,8 @@
 - "float32": the default.
 - "tf32": a GPU rounds the factors to 10 bits of mantissa. On the CPU it is float32.
 - "tf32x3": a GPU splits each factor of a large product into two numbers of 10 bits and sums three of their
-  products. Errors are of the same order as in float32 (:mod:`rnnlab.ops.cuda.factors`). On the CPU it is
-  float32.
+  products. By an estimate, errors are five to ten times those of float32 (:mod:`rnnlab.ops.cuda.factors`).
+  On the CPU it is float32.
 - "bfloat16": the factors are rounded to bfloat16, to nearest even, which leaves 7 bits.
 
 Products of two numbers, their sums and the results are float32 in each case, and so are parameters,

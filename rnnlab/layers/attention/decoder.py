@@ -123,7 +123,7 @@ def attentive_forward(
         "rnn", "lstm", "gru", "simplified_gru", another registered name, "package.module:Name", or a cell.
     score : {"additive", "dot", "bilinear"}
     memory_mask : (N, L), optional
-        True (or 1) for real rows, anywhere; others are not read.
+        True (or 1) for the real slots of the memory, which may be anywhere; the others are not read.
     lengths : (N,) integers, optional
         The real steps of each sequence. Past them the state is carried through unchanged, x is not read, and
         contexts and weights are zero.

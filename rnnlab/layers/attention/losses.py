@@ -17,11 +17,11 @@ def doubly_stochastic_loss(
     mask: Array | None = None,
     memory_mask: Array | None = None,
 ) -> tuple[float, Array]:
-    """The penalty for attending to a row of the memory more or less than once (Xu et al. 2015, eq. 14).
+    """The penalty for attending to a slot of the memory more or less than once (Xu et al. 2015, eq. 14).
 
         loss = 1/N sum_n sum_i (1 - sum_t alpha_nti)^2
 
-    over real steps t and real rows i. A sequence without a step adds nothing.
+    over real steps t and real slots i. A sequence without a step adds nothing.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def doubly_stochastic_loss(
         Instead of ``lengths``: true or 1 for the real steps, false or 0 for the others, in the library of
         ``weights``; floats have the dtype of ``weights``.
     memory_mask : (N, L), optional
-        True (or 1) for real rows of the memory; all are if left out.
+        True (or 1) for the real slots of the memory; all are if left out.
 
     Returns
     -------
@@ -41,8 +41,8 @@ def doubly_stochastic_loss(
 
     Raises
     ------
-    ValueError
-        If a shape does not fit, or both lengths and mask are given.
+    ValueError, TypeError
+        If a shape, a length or a dtype is wrong, or both lengths and mask are given.
     """
     function = "doubly_stochastic_loss"
     ops = ops_of(function, weights=weights)

@@ -1,6 +1,6 @@
 """Attention of a query to a memory (Bahdanau et al. 2015; Xu et al. 2015).
 
-    e_j = a(h, s_j)                                     score of row j, real rows only
+    e_j = a(h, s_j)                                     score of slot j, real slots only
     alpha_j = exp(e_j) / sum_k exp(e_k)                 weights, (N, L)
     z = sum_j alpha_j s_j                               context, (N, C)
 
@@ -11,7 +11,7 @@ with the query h (N, H), the hidden state before the step in a decoder, the memo
     bilinear    a(h, s_j) = h W s_j                             Luong et al. 2015, "general"
 
 The part of a score that depends on the memory alone, its *keys*, is computed once per sequence: s_j Wm + b,
-s_j, or W s_j. A query without any real row gets weights and a context of zero.
+s_j, or W s_j. A query without any real slot gets weights and a context of zero.
 
 Backward, with dz and dalpha the gradients that reach the context and the weights:
 
@@ -192,9 +192,9 @@ def attention_step_forward(
         Of the score; see :mod:`rnnlab.layers.attention.query`.
     score : {"additive", "dot", "bilinear"}
     mask : (N, L), optional
-        True (or 1) for real rows, anywhere.
+        True (or 1) for the real slots of the memory, which may be anywhere.
     lengths : (N,) integers, optional
-        Instead of ``mask``: the number of real rows, which are the first ones.
+        Instead of ``mask``: the number of real slots, which are the first ones.
 
     Returns
     -------

@@ -2,16 +2,16 @@
 
     z_t = sigmoid(x_t Wx_z + h_{t-1} Wh_z + b_z)                 update gate, (N, H)
     r_t = sigmoid(x_t Wx_r + h_{t-1} Wh_r + b_r)                 reset gate, (N, H)
-    g_t = tanh(x_t Wx_h + (r_t * h_{t-1}) Wh_h + b_h)            candidate (the paper's h), (N, H)
+    g_t = tanh(x_t Wx_g + (r_t * h_{t-1}) Wh_g + b_g)            candidate (the paper's h), (N, H)
     h_t = (1 - z_t) * g_t + z_t * h_{t-1}                        hidden state (the paper's s), (N, H)
 
 Backward, with dh_t the total gradient that reaches h_t:
 
-    da_h = dh_t (1 - z) (1 - g^2)                  da_z = dh_t (h_{t-1} - g) z (1 - z)
-    d(r h) = da_h Wh_h^T                           da_r = d(r h) h_{t-1} r (1 - r)
+    da_g = dh_t (1 - z) (1 - g^2)                  da_z = dh_t (h_{t-1} - g) z (1 - z)
+    d(r h) = da_g Wh_g^T                           da_r = d(r h) h_{t-1} r (1 - r)
     dh_{t-1} += dh_t z + d(r h) r + da_z Wh_z^T + da_r Wh_r^T
 
-Parameters are stacked z, r, h along the last axis: Wx (D, 3H), Wh (H, 3H), b (3H,).
+Parameters are stacked z, r, g along the last axis: Wx (D, 3H), Wh (H, 3H), b (3H,).
 """
 
 from __future__ import annotations
