@@ -23,8 +23,9 @@ class ArrayData(SplitData[tuple[Any, ...]]):
         :class:`~rnnlab.models.Seq2Seq`. An argument that is a tuple of arrays is one here. ``train`` is
         required; ``val`` is for validation.
     null_token : int, optional
-        For sentences, which are the last array, (N, L): the token of padding. Every other token but the first
-        of each sentence is a target. Without it there is one target in each row, such as a label.
+        For sentences, which are the last array, (N, L), or (N, S, L) with S of each source: the token of
+        padding. Every other token but the first of each sentence is a target. Without it there is one target
+        in each row, such as a label.
     name : str
         Used in messages.
 
@@ -67,8 +68,10 @@ class ArrayData(SplitData[tuple[Any, ...]]):
         if not self.splits.get("train") or not self._rows("train"):
             found = ", ".join(self.splits) or "no split"
             raise InputError(f"ArrayData: found {found}, expected examples of a split train")
-        if null_token is not None and getattr(self.splits["train"][-1], "ndim", 0) != 2:
-            raise InputError("ArrayData: null_token is given, expected sentences (N, L) as the last array")
+        if null_token is not None and getattr(self.splits["train"][-1], "ndim", 0) not in (2, 3):
+            raise InputError(
+                "ArrayData: null_token is given, expected sentences (N, L) or (N, S, L) as the last array"
+            )
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Any, ...]:
         """The arrays of the rows ``indices`` (N,)."""
@@ -77,7 +80,7 @@ class ArrayData(SplitData[tuple[Any, ...]]):
     def num_tokens(self, batch: tuple[Any, ...]) -> int:
         """The number of targets in ``batch``."""
         last = batch[-1]
-        return len(last) if self.null_token is None else int((last[:, 1:] != self.null_token).sum())
+        return len(last) if self.null_token is None else int((last[..., 1:] != self.null_token).sum())
 
     def fingerprint(self) -> Fingerprint:
         """Sizes and hashes of the last array and of samples of the others, for :meth:`Solver.resume`."""

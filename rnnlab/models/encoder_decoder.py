@@ -29,7 +29,7 @@ from rnnlab.models.parts.decoders import build_decoder
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.initialisation import set_forget_bias
-from rnnlab.models.parts.losses import LOSSES
+from rnnlab.models.parts.losses import LOSSES, checked_loss
 from rnnlab.models.parts.output import build_output
 from rnnlab.models.parts.output_loss import OutputLoss
 from rnnlab.models.parts.padding import Padded, real_steps
@@ -380,7 +380,8 @@ class EncoderDecoder(Inference, ABC):
             mask = forced.mask
             if mask is None:
                 mask = self._ops.asarray(real_steps(forced.lengths, dhidden.shape[1], self.dtype))
-            term, dstates = self.hidden_loss(decoded.hidden, mask, scales.share, grads)
+            found = self.hidden_loss(decoded.hidden, mask, scales.share, grads)
+            term, dstates = checked_loss(f"{type(self).__name__}.hidden_loss", found, like=dhidden)
             loss += term
             dhidden = dhidden + dstates
         return loss, Decoded(dhidden, dcontexts, dweights, dfirst), dwords

@@ -20,7 +20,7 @@ from rnnlab.training.checkpoint import (
     load_parameters,
     save_checkpoint,
 )
-from rnnlab.training.compatibility import loss_weights
+from rnnlab.training.compatibility import fingerprint_of, loss_weights
 from rnnlab.training.nonfinite import check_parameters
 from rnnlab.training.options import Options
 from rnnlab.training.previous import keep_previous, load_and_repair, repair_best
@@ -162,7 +162,7 @@ class InDirectory:
         self._data = {
             "vocabulary": None if vocabulary is None else list(vocabulary.idx_to_word),
             "preprocessing": data.preprocessing() if hasattr(data, "preprocessing") else {},
-            "fingerprint": data.fingerprint() if hasattr(data, "fingerprint") else None,
+            "fingerprint": fingerprint_of(data),
         }
 
     def locked(self) -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from rnnlab.ops import ops_for
+from rnnlab.options import Positive, check_option
 from rnnlab.parameters import Parameters, check_parameters
 
 
@@ -38,8 +39,14 @@ def clip_by_norm(grads: Parameters, max_norm: float) -> float:
     -------
     float
         The norm before clipping.
+
+    Raises
+    ------
+    ValueError
+        If ``max_norm`` is not a positive number.
     """
     check_parameters("clip_by_norm", "grads", grads)
+    check_option("clip_by_norm", "max_norm", Positive, max_norm)
     norm = gradient_norm(grads)
     if norm > max_norm:
         flat = grads.flat
@@ -48,6 +55,13 @@ def clip_by_norm(grads: Parameters, max_norm: float) -> float:
 
 
 def clip_by_value(grads: Parameters, bound: float) -> None:
-    """Clip every element of every gradient to [-bound, bound], in place."""
+    """Clip every element of every gradient to [-bound, bound], in place.
+
+    Raises
+    ------
+    ValueError
+        If ``bound`` is not a positive number.
+    """
     check_parameters("clip_by_value", "grads", grads)
+    check_option("clip_by_value", "bound", Positive, bound)
     ops_for(grads.flat).clip_values(grads.flat, bound)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import warnings
 from collections.abc import Mapping
 from itertools import islice
 from reprlib import repr as shortened
@@ -10,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.models.parts.losses import LOSSES
-from rnnlab.options import as_plain
+from rnnlab.options import as_plain, described
 from rnnlab.reading import PathLike
 from rnnlab.training.checkpoint import (
     Checkpoint,
@@ -20,6 +22,7 @@ from rnnlab.training.checkpoint import (
     check_shapes,
     describe_model,
 )
+from rnnlab.training.options import as_json
 
 _SHOWN = 3  # words that differ
 
@@ -101,17 +104,39 @@ def check_data(path: PathLike, checkpoint: Checkpoint, data: Any, *, same: bool 
         check_words(path, "vocabulary", found, vocabulary.word_to_idx, "data")
     if hasattr(data, "preprocessing"):
         _check_preprocessing(path, checkpoint.preprocessing, data.preprocessing())
-    if same and checkpoint.fingerprint is not None and hasattr(data, "fingerprint"):
-        fingerprint = data.fingerprint()
+    if same and checkpoint.fingerprint is not None:
+        fingerprint = fingerprint_of(data)
+        if fingerprint is None:
+            warnings.warn(
+                f"{type(data).__name__} has no fingerprint: that the data are those of {path} is not checked",
+                stacklevel=2,
+            )
+            return
         for name in {**checkpoint.fingerprint, **fingerprint}:
             saved, given = checkpoint.fingerprint.get(name), fingerprint.get(name)
-            if saved != given:
+            if json.dumps(saved) != json.dumps(given):  # for which NaN equals NaN
                 raise CheckpointError(
                     path,
                     f"fingerprint: {name}",
                     saved,
                     f"{given}, as the data given: resume with the same data",
                 )
+
+
+def fingerprint_of(data: Any) -> dict[str, Any] | None:
+    """The fingerprint of data as it returns from JSON; None if they have none.
+
+    Raises
+    ------
+    TypeError
+        If it is not a dict that JSON can hold.
+    """
+    if not hasattr(data, "fingerprint"):
+        return None
+    found = data.fingerprint()
+    if not isinstance(found, Mapping):
+        raise InputTypeError(f"Solver: data.fingerprint() returned {described(found)}, expected a dict")
+    return as_json(found, "Solver: data.fingerprint()")
 
 
 def check_words(
@@ -133,13 +158,13 @@ def check_words(
         )
 
 
-def check_vocabularies(model: Any, data: Any) -> None:
-    """Check that a model and its data give the same tokens to words, where both have vocabularies.
+def check_tokens(model: Any, data: Any) -> None:
+    """Check that a model and its data have the same tokens for words and padding, where both have them.
 
     Raises
     ------
     ValueError
-        If a word has another token in the model.
+        If a word has another token in the model, or data that count their own tokens do not know padding.
     """
     for name, words in (("word_to_idx", "vocabulary"), ("source_word_to_idx", "source_vocabulary")):
         found, expected = getattr(model, name, None), getattr(getattr(data, words, None), "word_to_idx", None)
@@ -148,6 +173,13 @@ def check_vocabularies(model: Any, data: Any) -> None:
                 f"Solver: model.{name} has {len(found):,} words, expected the {len(expected):,} of "
                 f"data.{words}; {_differ(found, expected)}"
             )
+    padding = getattr(model, "null_token", None)
+    found = getattr(data, "null_token", padding)
+    if padding is not None and found != padding:
+        raise InputError(
+            f"Solver: data.null_token is {found}, expected {padding}, the model's token of padding, which is "
+            f"not counted: {type(data).__name__}(..., null_token={padding})"
+        )
 
 
 def _differ(found: Mapping[str, int], expected: Mapping[str, int]) -> str:

@@ -36,14 +36,20 @@ def mode_of(monitor: str, mode: Mode | None = None) -> Mode:
     monitor : str
         The metric's name.
     mode : "min" or "max", optional
-        The answer for a metric that is not in :data:`MODES`; overrides it for one that is.
+        The answer for a metric that is not in :data:`MODES`.
 
     Raises
     ------
     ValueError
-        If the metric is not in :data:`MODES` and ``mode`` is None.
+        If the metric is not in :data:`MODES` and ``mode`` is None, or it is and ``mode`` is the other one.
     """
     if mode is not None:
+        if mode != MODES.get(monitor, mode):
+            better = "smaller" if MODES[monitor] == "min" else "larger"
+            raise InputError(
+                f"monitor_mode is {mode!r}, but a {better} {monitor} is better: leave monitor_mode out, or "
+                "give a metric of another meaning its own name"
+            )
         return mode
     if monitor not in MODES:
         raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
@@ -86,7 +86,7 @@ class Options(SimpleNamespace):
             If an argument does not match its annotation, or options are incompatible. The error names it.
         """
         options = {name: as_plain(value) for name, value in arguments.items() if name not in _NOT_OPTIONS}
-        own_schedule = callable(options["schedule"])
+        own_schedule = callable(options["schedule"]) and not isinstance(options["schedule"], type)
         if not own_schedule and not isinstance(options["schedule"], Mapping | None):
             raise InputError(
                 f"Solver: schedule is {options['schedule']!r}, expected a mapping such as "
@@ -155,9 +155,20 @@ def check_takes(model: Any, keyword: str, reason: str) -> None:
 def as_json(value: Any, name: str) -> Any:
     """A value as it returns from JSON; TypeError, with its name, if JSON cannot hold it.
 
-    NumPy's numbers become Python's.
+    NumPy's numbers become Python's, and tuples become lists. Keys must be strings, as JSON has no others.
     """
+    if odd := [key for key in _keys(value) if not isinstance(key, str)]:
+        raise InputTypeError(f"{name} has the key {odd[0]!r}, expected strings as keys")
     try:
         return json.loads(json.dumps(as_plain(value)))
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"{name} cannot be represented in JSON: {error}") from None
+
+
+def _keys(value: Any) -> Iterator[Any]:
+    """The keys of a mapping, and of all mappings in it or in a list."""
+    if isinstance(value, Mapping):
+        yield from value
+    if isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _keys(each)

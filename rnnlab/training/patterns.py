@@ -23,15 +23,18 @@ def values_by_name(
     Raises
     ------
     ValueError
-        If a pattern matches no parameter. The error begins with ``option``.
+        If a pattern matches no parameter, or none that patterns before it do not match. The error begins
+        with ``option``.
     """
     for pattern in patterns:
         if not matching(params, [pattern]):
             raise InputError(f"{option} has {pattern!r}, which matches none of {', '.join(params)}")
-    return {
-        name: next((patterns[each] for each in patterns if fnmatchcase(name, each)), default)
-        for name in params
-    }
+    first = {name: next((each for each in patterns if fnmatchcase(name, each)), None) for name in params}
+    if unused := [pattern for pattern in patterns if pattern not in first.values()]:
+        raise InputError(
+            f"{option} has {unused[0]!r} after patterns that match the same parameters: put it before them"
+        )
+    return {name: default if pattern is None else patterns[pattern] for name, pattern in first.items()}
 
 
 def places_of_values(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.errors import InputTypeError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import device_of, ops_on
+from rnnlab.options import described
 from rnnlab.training.accumulation import balanced
 from rnnlab.training.distributed import ALONE, Communicator
 from rnnlab.training.options import Options
@@ -78,8 +80,10 @@ class Preparation:
         }
         of_model = _rows if self._objective is not None else getattr(model, "num_examples", _rows)
         count: Any = getattr(data, "num_examples", of_model)  # an objective's batches are not the model's
-        examples = sum(map(count, parts.values()))
-        tokens = sum(map(data.num_tokens, parts.values())) if self._objective is None else 0
+        examples = sum(_counted("num_examples", count(part), least=1) for part in parts.values())
+        tokens = 0
+        if self._objective is None:
+            tokens = sum(_counted("num_tokens", data.num_tokens(part), least=0) for part in parts.values())
         ops_on(device_of(model.params.flat))  # makes the device current in this thread
         prefetch = getattr(model, "prefetch", lambda arrays: arrays)
         try:
@@ -96,7 +100,7 @@ class Preparation:
         """The rows of each of this rank's parts of a batch, by the number of the part."""
         lengths = np.ones(len(indices), int)
         if hasattr(self._data, "row_lengths"):
-            lengths = self._data.row_lengths("train", indices)
+            lengths = _checked_lengths(self._data.row_lengths("train", indices), len(indices))
         rank, size = self._communicator.rank, self._communicator.size
         parts = balanced(lengths, size * self._accumulate)
         first, end = (len(parts) * each // size for each in (rank, rank + 1))
@@ -118,6 +122,28 @@ def batch_of(data: Data, split: str, indices: np.ndarray) -> tuple[Any, ...]:
             "model.loss"
         )
     return tuple(batch)
+
+
+def _checked_lengths(found: Any, rows: int) -> np.ndarray:
+    lengths = np.asarray(found)
+    if lengths.shape != (rows,) or lengths.dtype.kind not in "iu" or (lengths < 0).any():
+        shown = lengths if lengths.shape == (rows,) else described(found)
+        raise InputError(
+            f"Solver: data.row_lengths returned {shown}, expected the number of tokens of each of {rows} rows"
+        )
+    return lengths
+
+
+def _counted(name: str, found: Any, least: int) -> int:
+    """A number that data or a model have counted."""
+    try:
+        count = operator.index(found)
+    except TypeError:
+        count = least - 1
+    if count < least:
+        shown = found if isinstance(found, int | float) else described(found)
+        raise InputTypeError(f"Solver: {name} returned {shown}, expected an integer of at least {least}")
+    return count
 
 
 def _rows(batch: Sequence[Any]) -> int:

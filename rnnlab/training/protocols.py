@@ -20,6 +20,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from rnnlab.errors import InputTypeError
+from rnnlab.options import LossAverage, check_option, described
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
@@ -70,8 +72,31 @@ class Model(Protocol):
 
 
 def averages_tokens(model: Model) -> bool:
-    """Whether the loss of a model is a mean over tokens, not over examples."""
-    return getattr(model, "loss_average", "batch") == "token"
+    """Whether the loss of a model is a mean over tokens, not over examples.
+
+    Raises
+    ------
+    ValueError
+        If its ``loss_average`` is neither "batch" nor "token".
+    """
+    found = getattr(model, "loss_average", "batch")
+    check_option(type(model).__name__, "loss_average", LossAverage, found)
+    return found == "token"
+
+
+def two_results(model: Model, method: str, found: Any, names: str) -> tuple[Any, Any]:
+    """What a method of a model has returned.
+
+    Raises
+    ------
+    TypeError
+        If it is not a tuple of two.
+    """
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise InputTypeError(
+            f"{type(model).__name__}.{method} returned {described(found)}, expected two results: {names}"
+        )
+    return found[0], found[1]
 
 
 class Rollout(NamedTuple):

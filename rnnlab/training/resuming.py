@@ -8,6 +8,7 @@ from typing import Any
 from rnnlab.errors import InputError
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
 from rnnlab.training.compatibility import check_data, check_model
+from rnnlab.training.options import as_json
 from rnnlab.training.previous import load_or_previous
 from rnnlab.training.protocols import Data, Model, Objective
 
@@ -34,9 +35,20 @@ def load_saved_run(
         raise InputError("resume: this run had its own evaluation function, pass it as evaluate")
     if evaluate is not None and not checkpoint.solver["own_evaluate"]:
         raise InputError("resume: this run had no evaluation function of its own, leave evaluate out")
-    saved, given = checkpoint.solver.get("objective"), None if objective is None else objective.config()
+    saved, given = checkpoint.solver.get("objective"), config_of(objective)
     if saved != given:
         raise InputError(f"resume: objective is {given}, and this run has {saved}: pass the same")
     check_model(path, checkpoint, model)
     check_data(path, checkpoint, data, same=True)
     return checkpoint
+
+
+def config_of(objective: Objective | None) -> Any:
+    """The options of an objective as they return from JSON; None if there is no objective.
+
+    Raises
+    ------
+    TypeError
+        If JSON cannot hold them.
+    """
+    return None if objective is None else as_json(objective.config(), f"{type(objective).__name__}.config()")

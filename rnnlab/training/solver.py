@@ -37,9 +37,10 @@ from rnnlab.options import (
     Probability,
     UpdateRuleName,
 )
+from rnnlab.parameters import check_parameters
 from rnnlab.training.callbacks.callback import Callback, check_callbacks, notify
 from rnnlab.training.checkpointing import InDirectory, InMemory, OnOtherRanks, Storage
-from rnnlab.training.compatibility import check_vocabularies
+from rnnlab.training.compatibility import check_tokens
 from rnnlab.training.distributed import (
     check_same,
     communicator_of,
@@ -57,7 +58,7 @@ from rnnlab.training.prefetch import prefetched
 from rnnlab.training.preparation import Preparation, Prepared
 from rnnlab.training.progress import Progress, make_progress
 from rnnlab.training.protocols import Data, Model, Objective, averages_tokens
-from rnnlab.training.resuming import load_saved_run
+from rnnlab.training.resuming import config_of, load_saved_run
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.schedules import ScheduleFunction, ScheduleOption, resumed_schedule
 from rnnlab.training.state import TrainingState
@@ -248,6 +249,7 @@ class Solver:
     ) -> None:
         check_interface("model", model, ("params", "loss", "config"))
         check_interface("data", data, ("splits", "epoch", "batch", "num_tokens"))
+        check_parameters("Solver", "model.params", model.params)
         if objective is not None:
             check_interface("objective", objective, ("check", "config", "dropout", "__call__"))
         if evaluate is not None and not callable(evaluate):
@@ -262,7 +264,7 @@ class Solver:
         if device is not None:
             check_interface("model", model, ("to",))
             model.to(device_of_rank(ranks, device))  # type: ignore[attr-defined]
-        check_vocabularies(model, data)
+        check_tokens(model, data)
         self.model, self.data, self._objective = model, data, objective
         self.callbacks = check_callbacks(callbacks) if ranks.rank == 0 else []
         self.interrupted = self.stop_requested = False
@@ -663,6 +665,6 @@ class Solver:
             self._state,
             self._config,
             own_evaluate=self._own_evaluate,
-            objective=None if self._objective is None else self._objective.config(),
+            objective=config_of(self._objective),
             graphs=self._update.graphs,
         )

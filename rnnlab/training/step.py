@@ -16,7 +16,7 @@ from rnnlab.training.gradient_sum import GradientSum
 from rnnlab.training.options import Options, check_takes
 from rnnlab.training.parameter_groups import ParameterGroups
 from rnnlab.training.preparation import Part, Prepared, padded
-from rnnlab.training.protocols import Model, Objective, averages_tokens
+from rnnlab.training.protocols import Model, Objective, averages_tokens, two_results
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs, uses_graphs
 
@@ -255,7 +255,8 @@ class Update:
         for part, rng in zip(batch.parts, generators, strict=True):
             if self._sum is not None:
                 self._sum.may_begin = self._announces and all_have_rows and part is batch.parts[-1]
-            loss, grads = self._model.loss(*part.arrays, rng=rng, **part.options, **options)
+            found = self._model.loss(*part.arrays, rng=rng, **part.options, **options)
+            loss, grads = two_results(self._model, "loss", found, "loss, grads")
             if grads is not self.grads:
                 raise InputTypeError(
                     f"the loss of this {type(self._model).__name__} returned other gradients than the grads "

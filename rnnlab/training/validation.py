@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.options import Count, check_option
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
-from rnnlab.training.monitor import MODES, MONITOR
-from rnnlab.training.protocols import Data, Model
+from rnnlab.training.monitor import MONITOR
+from rnnlab.training.protocols import Data, Model, two_results
 from rnnlab.training.schedules import Schedule
 from rnnlab.types import Array
 
@@ -34,8 +35,9 @@ def validation_loss(
     Raises
     ------
     ValueError
-        If the split has no tokens.
+        If the split has no tokens, or ``batch_size`` is not a positive integer.
     """
+    check_option("validation_loss", "batch_size", Count, batch_size)
     nats, tokens = total_nll(model, data, split, list(data.epoch(split, batch_size, None)), communicator)
     if tokens == 0:
         raise InputError(f"validation_loss: split {split!r} has no tokens")
@@ -57,7 +59,12 @@ def total_nll(
         The indices of each batch.
     communicator : Communicator
     """
-    totals = in_shares(communicator, batches, lambda indices: model.nll(*data.batch(split, indices)))
+
+    def nll(indices: Array) -> tuple[float, int]:
+        found = model.nll(*data.batch(split, indices))
+        return two_results(model, "nll", found, "total, tokens")
+
+    totals = in_shares(communicator, batches, nll)
     return sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals)
 
 
@@ -124,7 +131,5 @@ def check_without_validation(options: Any, schedule: Schedule) -> None:
         name, value = "schedule", options.schedule
     elif options.monitor != MONITOR:
         name, value = "monitor", options.monitor
-    elif options.monitor_mode not in (None, MODES[MONITOR]):
-        name, value = "monitor_mode", options.monitor_mode
     if name:
         raise InputError(f"Solver: {name} is {value!r}, which needs a 'val' split or evaluate")

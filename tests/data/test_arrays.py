@@ -75,6 +75,20 @@ def test_sentences_have_as_many_tokens_as_the_model_counts(rng):
     np.testing.assert_allclose(*losses, rtol=1e-10)
 
 
+def test_several_sentences_of_each_source(rng):
+    several = np.stack([sentences(rng, 6), sentences(rng, 6)], axis=1)
+    data = ArrayData({"train": (rng.standard_normal((6, 4)), several)}, null_token=0)
+    batch = data.batch("train", np.arange(6))
+    assert data.num_tokens(batch) == CaptioningRNN(WORDS, 4, 3, 4, dtype=np.float64).nll(*batch)[1]
+
+
+@pytest.mark.parametrize("padding", [None, 1])
+def test_padding_that_is_not_the_models(rng, padding):
+    data = ArrayData({"train": (rng.standard_normal((6, 4)), sentences(rng, 6))}, null_token=padding)
+    with pytest.raises(ValueError, match=f"data.null_token is {padding}, expected 0, the model's token of p"):
+        train(CaptioningRNN(WORDS, 4, 3, 4, dtype=np.float64), data)
+
+
 def test_arguments_that_are_tuples(rng):
     regions, vectors = rng.standard_normal((6, 3, 4)), rng.standard_normal((6, 2))
     data = ArrayData({"train": ((regions, vectors), sentences(rng, 6))}, null_token=0)
@@ -106,7 +120,7 @@ def test_arguments_that_are_tuples(rng):
             {"train": (np.zeros(2),)},
             {"null_token": 0},
             ValueError,
-            r"expected sentences \(N, L\) as the last",
+            r"expected sentences \(N, L\) or \(N, S, L\) as the last",
         ),
     ],
 )

@@ -131,6 +131,29 @@ class Wrapped(CaptioningRNN):
         return super().hidden_loss(hidden, mask, share, grads)
 
 
+@pytest.mark.parametrize(
+    ("found", "error", "message"),
+    [
+        (lambda hidden: 0.5, TypeError, "returned a float, expected two results: loss, gradient"),
+        (lambda hidden: (0.5, None), TypeError, "its gradient is None, expected float64 of shape"),
+        (
+            lambda hidden: (0.5, hidden[:, :1]),
+            ValueError,
+            r"its gradient is float64 of shape \(3, 1, 5\), ex",
+        ),
+        (lambda hidden: (0.5, np.float32(hidden)), ValueError, "its gradient is float32 of shape"),
+    ],
+)
+def test_a_loss_of_hidden_states_with_a_wrong_gradient(rng, found, error, message):
+    class Wrong(CaptioningRNN):
+        def hidden_loss(self, hidden, mask, share, grads):
+            return found(hidden)
+
+    model = Wrong(WORDS, 4, 3, 5, dtype=np.float64)
+    with pytest.raises(error, match=f"^Wrong.hidden_loss:? {message}"):
+        model.loss(rng.standard_normal((3, 4)), CAPTIONS)
+
+
 def test_the_models_own_loss_of_hidden_states_is_zero(rng):
     batch = rng.standard_normal((3, 4)), CAPTIONS
     plain, wrapped = (made(WORDS, 4, 3, 5, dtype=np.float64) for made in (CaptioningRNN, Wrapped))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,16 @@ def test_clip_by_value(grads):
     before = grads.flat.copy()
     clip_by_value(grads, 0.5)
     np.testing.assert_array_equal(grads.flat, np.clip(before, -0.5, 0.5))
+
+
+@pytest.mark.parametrize("bound", [-1.0, 0, math.nan, "1", None])
+def test_bounds_that_are_not_positive(grads, bound):
+    before = grads.flat.copy()
+    with pytest.raises(ValueError, match="^clip_by_norm: max_norm is .*, expected a positive number"):
+        clip_by_norm(grads, bound)
+    with pytest.raises(ValueError, match="^clip_by_value: bound is .*, expected a positive number"):
+        clip_by_value(grads, bound)
+    np.testing.assert_array_equal(grads.flat, before)
 
 
 @pytest.mark.parametrize(("max_norm", "scale"), [(None, 1), (8, 1), (4, 1), (1, 0.25)])

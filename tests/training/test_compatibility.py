@@ -1,5 +1,9 @@
 """What a checkpoint's model and data are compared with."""
 
+import contextlib
+import json
+import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +20,7 @@ from rnnlab.training.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from rnnlab.training.compatibility import check_data, check_model, check_vocabularies
+from rnnlab.training.compatibility import check_data, check_model, check_tokens, fingerprint_of
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -59,6 +63,44 @@ class Subclass(CaptioningRNN):
 
     def config(self):
         return {**super().config(), "smoothness": self.smoothness}
+
+
+@pytest.mark.parametrize(
+    ("saved", "given", "fits"),
+    [
+        ({"a": (1, 2)}, {"a": (1, 2)}, True),
+        ({"a": math.nan}, {"a": math.nan}, True),
+        ({"a": np.float64(0.5)}, {"a": 0.5}, True),
+        ({"a": (1, 2)}, {"a": [2, 1]}, False),
+    ],
+)
+def test_fingerprints_as_they_return_from_json(path, data, saved, given, fits):
+    data.fingerprint = lambda: saved
+    checkpoint = replace(load_checkpoint(path), fingerprint=json.loads(json.dumps(fingerprint_of(data))))
+    data.fingerprint = lambda: given
+    with contextlib.nullcontext() if fits else pytest.raises(CheckpointError, match="fingerprint: a: found"):
+        check_data(path, checkpoint, data, same=True)
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "message"),
+    [
+        ([1], "fingerprint\\(\\) returned a list, expected a dict"),
+        ({1: 2}, "fingerprint\\(\\) has the key 1, expected strings"),
+        ({"a": {1j}}, "fingerprint\\(\\) cannot be represented in JSON"),
+    ],
+)
+def test_a_fingerprint_that_json_cannot_hold(data, fingerprint, message):
+    data.fingerprint = lambda: fingerprint
+    with pytest.raises(TypeError, match=message):
+        fingerprint_of(data)
+
+
+def test_data_without_a_fingerprint_are_not_compared(path, data):
+    assert fingerprint_of(data) is None
+    checkpoint = replace(load_checkpoint(path), fingerprint={"train": "50 rows"})
+    with pytest.warns(UserWarning, match="LinearData has no fingerprint: that the data are those of .* is"):
+        check_data(path, checkpoint, data, same=True)
 
 
 @pytest.mark.parametrize("kind", [CaptioningRNN, Subclass])
@@ -194,9 +236,9 @@ def test_pairs_and_pixels_are_compared_too(tmp_path):
     with pytest.raises(CheckpointError, match="source_vocabulary: found 6 words, .* 4 is 'b', not 'e'"):
         check_data(tmp_path, saved, other)
     model = SimpleNamespace(source_word_to_idx=data.source_vocabulary.word_to_idx)
-    check_vocabularies(model, data)
+    check_tokens(model, data)
     with pytest.raises(ValueError, match="model.source_word_to_idx has 6 words, .*: 4 is 'b', not 'e'"):
-        check_vocabularies(model, other)
+        check_tokens(model, other)
 
     images = np.random.default_rng(0).integers(0, 255, (9, 4, 5)).astype(np.uint8)
     pixels = {"train": (images, np.arange(9))}

@@ -30,7 +30,7 @@ def test_a_metric_that_is_the_same_in_all_epochs_is_noted():
         ("CIDEr", None, [0.1, 0.3, 0.3, 0.2, 0.4]),
         ("word_error_rate", "min", [3, 2, 2, 4, 1]),
         ("lossless", "max", [0.1, 0.3, 0.3, 0.2, 0.4]),
-        ("CIDEr", "min", [3, 2, 2, 4, 1]),
+        ("CIDEr", "max", [0.1, 0.3, 0.3, 0.2, 0.4]),
     ],
 )
 def test_monitor_knows_better_from_worse(name, mode, values):
@@ -38,6 +38,13 @@ def test_monitor_knows_better_from_worse(name, mode, values):
     assert [monitor.update({name: value}, epoch) for epoch, value in enumerate(values, 1)] == improved
     assert (monitor.best, monitor.best_epoch) == (values[-1], 5)
     assert not monitor.exhausted
+
+
+def test_a_mode_that_contradicts_a_known_metric():
+    with pytest.raises(ValueError, match="monitor_mode is 'max', but a smaller val_loss is better"):
+        Monitor("val_loss", mode="max")
+    with pytest.raises(ValueError, match="monitor_mode is 'min', but a larger CIDEr is better"):
+        Monitor("CIDEr", mode="min")
 
 
 def test_monitor_loses_patience():

@@ -17,8 +17,13 @@ def test_matching(patterns, expected):
 
 
 def test_the_first_pattern_that_matches_has_the_value():
-    values = values_by_name("rates", {"W_e*": 2.0, "W*": 3.0, "Wx": 4.0}, NAMES, 1.0)
-    assert values == {"W_embed": 2.0, "Wx": 3.0, "none": 1.0, "Wh": 3.0, "b": 1.0, "W_vocab": 3.0}
+    values = values_by_name("rates", {"W_e*": 2.0, "W*": 3.0, "b": 4.0}, NAMES, 1.0)
+    assert values == {"W_embed": 2.0, "Wx": 3.0, "none": 1.0, "Wh": 3.0, "b": 4.0, "W_vocab": 3.0}
+
+
+def test_a_pattern_after_those_that_match_all_its_parameters():
+    with pytest.raises(ValueError, match="^rates has 'Wx' after patterns that match the same parameters"):
+        values_by_name("rates", {"W*": 3.0, "b": 2.0, "Wx": 4.0}, NAMES, 1.0)
 
 
 def test_a_pattern_that_matches_nothing():

@@ -33,6 +33,38 @@ def test_parts_have_about_as_many_tokens(model, data):
     assert (len(first.arrays[0]), len(second.arrays[0])) == (1, 8)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "found"),
+    [
+        (np.ones(2, int), r"an array of shape \(2,\) .*"),
+        (np.ones((9, 1), int), r"an array of shape \(9, 1\) .*"),
+        (3, "an int"),
+        ([1.5] * 9, r"\[1.5 .*"),
+        ([2] * 8 + [-1], r"\[ ?2 .* -1\]"),
+    ],
+)
+def test_lengths_that_are_not_one_for_each_row(model, data, lengths, found):
+    data.row_lengths = lambda split, indices: lengths
+    with pytest.raises(ValueError, match=f"^Solver: data.row_lengths returned {found}, expected the number"):
+        Preparation(model, data, OPTIONS)(np.arange(9))
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "message"),
+    [
+        ("num_tokens", -1, "num_tokens returned -1, expected an integer of at least 0"),
+        ("num_tokens", 3.5, "num_tokens returned 3.5, expected an integer of at least 0"),
+        ("num_tokens", np.ones(3), "num_tokens returned an array of shape .*, expected an integer"),
+        ("num_examples", 0, "num_examples returned 0, expected an integer of at least 1"),
+        ("num_examples", "x", "num_examples returned .*, expected an integer of at least 1"),
+    ],
+)
+def test_counts_that_are_no_integers(model, data, name, count, message):
+    setattr(data, name, lambda batch: count)
+    with pytest.raises(TypeError, match=f"^Solver: {message}"):
+        Preparation(model, data, OPTIONS)(np.arange(9))
+
+
 def test_examples_are_counted_by_the_data(model, data):
     data.num_examples = lambda batch: 5 * len(batch[0])
     assert Preparation(model, data, OPTIONS)(np.arange(4)).examples == 20

@@ -528,7 +528,6 @@ def test_metrics_that_are_none(returned, model, data):
         ({"schedule": {"name": "warmup", "over": 2, "then": {"name": "plateau"}}}, "schedule is {.*}"),
         ({"monitor": "val_perplexity"}, "monitor is 'val_perplexity'"),
         ({"monitor": "F1", "monitor_mode": "max"}, "monitor is 'F1'"),
-        ({"monitor_mode": "max"}, "monitor_mode is 'max'"),
     ],
 )
 def test_steering_needs_validation(model, make_data, tmp_path, options, message):

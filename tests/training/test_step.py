@@ -15,6 +15,25 @@ def quiet(model, data, **options):
     return Solver(model, data, verbose=False, restore_best=False, **options)
 
 
+def test_a_loss_without_its_gradient(model, data):
+    model.loss = lambda *batch, rng=None, grads=None: 0.5
+    with pytest.raises(TypeError, match="^LinearModel.loss returned a float, expected two results: loss, gr"):
+        quiet(model, data).train()
+
+
+@pytest.mark.parametrize("average", ["tokens", 3, None])
+def test_what_the_loss_is_a_mean_over(model, data, average):
+    model.loss_average = average
+    with pytest.raises(ValueError, match="^LinearModel: loss_average is .*, expected one of 'batch', 'token'"):
+        quiet(model, data)
+
+
+def test_parameters_that_are_a_dict(model, data):
+    model.params = dict(model.params.items())
+    with pytest.raises(TypeError, match="^Solver: model.params is a dict, expected"):
+        quiet(model, data)
+
+
 def test_the_probability_reaches_the_model_and_the_history(model, data):
     class Spy(type(model)):
         def loss(self, *batch, sampling, **options):

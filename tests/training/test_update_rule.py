@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +88,16 @@ def test_a_step_that_is_refused_does_not_count(name):
     rule.step(w, np.ones(5))
     expected.step(other, np.ones(5))
     np.testing.assert_array_equal(w, other)
+
+
+@pytest.mark.parametrize("factor", [-1.0, math.nan, math.inf, "1", None])
+@pytest.mark.parametrize("name", ["scale", "multiplier"])
+def test_factors_that_are_negative_or_not_finite(name, factor):
+    rule, w = make_update_rule("adam"), np.ones(5)
+    with pytest.raises(ValueError, match=rf"^Adam.step: {name} is .*, expected a finite number of at least"):
+        rule.step(w, np.ones(5), **{name: factor})
+    assert rule.steps == 0
+    np.testing.assert_array_equal(w, 1)
 
 
 @dataclass(kw_only=True)

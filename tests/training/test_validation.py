@@ -8,6 +8,18 @@ import pytest
 from rnnlab.training.validation import metrics_of, validation_loss
 
 
+@pytest.mark.parametrize("batch_size", [0, 2.5, "64"])
+def test_a_batch_size_that_is_no_count(model, data, batch_size):
+    with pytest.raises(ValueError, match="^validation_loss: batch_size is .*, expected an integer of at l"):
+        validation_loss(model, data, batch_size)
+
+
+def test_a_likelihood_without_its_number_of_tokens(model, data):
+    model.nll = lambda *batch: 1.0
+    with pytest.raises(TypeError, match="^LinearModel.nll returned a float, expected two results: total, to"):
+        validation_loss(model, data, 64)
+
+
 @pytest.mark.parametrize("batch_size", [3, 20, 64])
 def test_validation_loss_is_per_token(model, data, batch_size):
     nats, tokens = model.nll(*data.splits["val"])

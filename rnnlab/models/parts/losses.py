@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
+from rnnlab.options import described
+from rnnlab.types import Array
 
 
 class LossPart(NamedTuple):
@@ -46,6 +48,27 @@ LOSSES: Mapping[str, LossTerm] = {
     "doubly_stochastic": LossTerm(),
     "discriminative": LossTerm(LossPart("discriminator", "discriminative_words"), true_sentences=True),
 }
+
+
+def checked_loss(function: str, found: Any, *, like: Array) -> tuple[Any, Array]:
+    """What a loss of a subclass has returned: its value, and a gradient that is like an array.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is something else. The error begins with ``function``.
+    """
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise InputTypeError(f"{function} returned {described(found)}, expected two results: loss, gradient")
+    gradient = found[1]
+    expected = f"{like.dtype} of shape {like.shape}"
+    if not hasattr(gradient, "dtype"):
+        raise InputTypeError(f"{function}: its gradient is {described(gradient)}, expected {expected}")
+    if (gradient.shape, gradient.dtype) != (like.shape, like.dtype):
+        raise InputError(
+            f"{function}: its gradient is {gradient.dtype} of shape {gradient.shape}, expected {expected}"
+        )
+    return found
 
 
 def check_sampled_losses(prefix: str, weights: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -172,12 +173,21 @@ def saved_states(callbacks: Sequence[Callback]) -> list[tuple[str, dict[str, Any
 
 
 def load_states(callbacks: Sequence[Callback], states: Sequence[tuple[str, dict[str, Any]]]) -> None:
-    """Give each callback the saved state of its class; the first one of a class gets its first state."""
+    """Give each callback the saved state of its class; the first one of a class gets its first state.
+
+    Warns
+    -----
+    UserWarning
+        If there is no callback for a state, which is dropped.
+    """
     left = list(states)
     for callback in callbacks:
         names = [name for name, _ in left]
         if (name := _name(callback)) in names:
             callback.load_state(left.pop(names.index(name))[1])
+    if left:
+        dropped = ", ".join(name for name, _ in left)
+        warnings.warn(f"the run has the state of {dropped}, which is not among the callbacks", stacklevel=2)
 
 
 def _state_method(callback: Callback) -> Callable[[], dict[str, Any] | None] | None:

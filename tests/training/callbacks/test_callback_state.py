@@ -64,8 +64,11 @@ def test_a_resumed_callback_goes_on(iterations, tmp_path):
 
 def test_a_run_resumes_with_other_callbacks(tmp_path):
     solver_of([Sum(3)], tmp_path).train()
-    for callbacks in ([], [Silent()], [Silent(), Sum(2), Sum()]):
-        Solver.resume(tmp_path, LinearModel(), LinearData(), callbacks=callbacks)
+    for callbacks in ([], [Silent()]):
+        with pytest.warns(UserWarning, match="the run has the state of .*Sum, which is not among the callb"):
+            Solver.resume(tmp_path, LinearModel(), LinearData(), callbacks=callbacks)
+    callbacks = [Silent(), Sum(2), Sum()]
+    Solver.resume(tmp_path, LinearModel(), LinearData(), callbacks=callbacks)
     assert callbacks[1].seen == [1, 2, 3]
     assert callbacks[2].seen == []
 
@@ -74,6 +77,14 @@ def test_a_state_that_json_cannot_hold(tmp_path):
     callback = Sum()
     callback.state = lambda: {"array": np.zeros(2)}
     with pytest.raises(TypeError, match=r"Sum.state\(\) cannot be represented in JSON"):
+        solver_of([callback], tmp_path).train()
+
+
+@pytest.mark.parametrize("state", [{1: 2}, {"k": [{True: 1}]}])
+def test_a_state_with_keys_that_json_would_change(tmp_path, state):
+    callback = Sum()
+    callback.state = lambda: state
+    with pytest.raises(TypeError, match=r"Sum.state\(\) has the key (1|True), expected strings as keys"):
         solver_of([callback], tmp_path).train()
 
 
