@@ -117,6 +117,18 @@ def test_what_leads_out_of_the_file_or_beyond_its_size(made, name, message):
         find_object(made(links), name)
 
 
+def test_what_is_not_compressed_is_no_larger_than_its_bytes(made, monkeypatch):
+    def fill(file):
+        file.create_dataset("half", (4, 100), "f4", chunks=(2, 100))[:2] = 1
+        file.create_dataset("whole", (4, 100), "f4", chunks=(2, 100))[:] = 1
+
+    file = made(fill)
+    monkeypatch.setattr("rnnlab.hdf5_objects.FREE_BYTES", 0)
+    with pytest.raises(ValueError, match=r"half: .* of 1,600 bytes, expected what 800 stored bytes can"):
+        find_object(file, "half")
+    assert find_object(file, "whole").nbytes == 1600
+
+
 @pytest.mark.slow
 def test_a_compressed_dataset_that_expands_a_thousandfold(made):
     def fill(file):

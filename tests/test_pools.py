@@ -3,6 +3,8 @@
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
@@ -69,6 +71,18 @@ def test_an_item_whose_process_is_killed_twice():
         pytest.raises(OSError, match="killed twice at the same work, perhaps for lack of memory"),
     ):
         list(map_in_processes(killed_at_2, [1, 2, 3], **TWO))
+
+
+def test_a_process_is_killed_before_all_items_are_submitted(monkeypatch):
+    class Breaking(ThreadPoolExecutor):
+        def submit(self, function, item):
+            if self._max_workers == 2 and item == 2:
+                raise BrokenProcessPool
+            return super().submit(function, item)
+
+    monkeypatch.setattr("rnnlab.pools._pool", lambda jobs, method, start: Breaking(jobs))
+    with pytest.warns(RuntimeWarning, match="the rest is done one by one"):
+        assert list(map_in_processes(square, [1, 2, 3], **TWO)) == [1, 4, 9]
 
 
 def test_an_error_of_the_function_is_raised():

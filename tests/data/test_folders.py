@@ -25,6 +25,9 @@ def test_a_folder_that_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setenv("RNNLAB_DATA", str(tmp_path / "absent"))
     with pytest.raises(FileNotFoundError, match=r"RNNLAB_DATA is '.*absent', expected an existing folder"):
         folders.public_data()
+    (tmp_path / "absent").write_text("a file")
+    with pytest.raises(FileNotFoundError, match=r"RNNLAB_DATA is '.*absent', expected an existing folder"):
+        folders.public_data()
 
 
 def test_no_home_folder(monkeypatch):

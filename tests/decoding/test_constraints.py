@@ -38,6 +38,15 @@ def test_the_log_probabilities_are_not_changed(rng):
     assert constraints(TableModel.random(rng)).apply(log_probs, 1, None) is log_probs
 
 
+@pytest.mark.parametrize("word", ["start", "end"])
+@pytest.mark.parametrize(("token", "error"), [(-1, ValueError), (1.0, TypeError)])
+def test_what_is_no_token(rng, word, token, error):
+    model = TableModel.random(rng)
+    setattr(model, f"{word}_token", token)
+    with pytest.raises(error, match=f"test: the model's token <{word.upper()}> is {token}, expected"):
+        constraints(model)
+
+
 class NewArrays(TableModel):
     """Says that its arrays are new, as they are."""
 

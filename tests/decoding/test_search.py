@@ -60,6 +60,11 @@ def test_chunks(rows, sizes):
     assert [row for part, _ in parts for row in part] == list(range(rows))
 
 
+def test_rows_with_several_slots_are_in_smaller_chunks():
+    assert [len(rows) for rows, _ in chunks(np.arange(7), 6, 2)] == [3, 2, 2]
+    assert [len(rows) for rows, _ in chunks(np.arange(2), 1, 2)] == [1, 1]
+
+
 def test_chunks_on_a_gpu_are_eight_times_as_large(simulated):
     parts = list(chunks(simulated.arange(9), 1))
     assert [len(part) for part, _ in parts] == [5, 4]

@@ -76,6 +76,7 @@ def test_the_likelihood_of_an_ensemble_is_that_of_the_mean_probability(rng):
     [
         ([[START, 2, -1]], IndexError, "sentences holds -1, expected tokens from 0"),
         ([[START, 2, 9]], IndexError, "sentences holds 9, and there are"),
+        ([[[START, 2, 9], [START, 2, END]]], IndexError, "sentences holds 9, and there are 5 words"),
         ([[START, 2.0, END]], TypeError, "sentences has dtype float64, expected integers"),
         ([[START, NULL, NULL], [START, 2, END]], ValueError, "source has 1 rows, expected 2 as sentences"),
     ],

@@ -79,6 +79,11 @@ def test_a_corpus_without_a_correct_n_gram_has_bleu_0():
     assert corpus(bleu_of(np.array([bleu_counts([], [["a", "b"]])]))) == 0
 
 
+def test_samples_of_a_corpus_are_scored_one_by_one():
+    counts = [bleu_counts(list("abcd"), [list("abcd")]), bleu_counts(list("wxyz"), [list("abcd")])]
+    assert bleu_of(counts).score(np.array(counts)).tolist() == [1, 0]
+
+
 def test_bleu_needs_references():
     with pytest.raises(ValueError, match="bleu_counts: found no references"):
         bleu_counts(["a"], [])

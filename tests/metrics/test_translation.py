@@ -75,6 +75,11 @@ def test_words_are_compared_as_they_are():
     assert corpus_bleu(words("a-b c,d e f"), [words("a-b c,d e f")]).corpus["BLEU"] == pytest.approx(100)
 
 
+def test_the_length_is_relative_to_the_reference():
+    assert corpus_bleu([["a"]], [[["a"]]]).corpus["length"] == 100
+    assert corpus_bleu([["a"]], [[[]]]).corpus["length"] == 100  # of no words, as if it had one
+
+
 def test_nothing_right_is_zero():
     assert corpus_bleu(words("a b c d e"), [words("a x c y e")]).corpus["BLEU"] == 0
     assert corpus_bleu([[]], [words("a b c d")]).corpus["BLEU"] == 0

@@ -26,6 +26,11 @@ def test_few_losses_are_not_smoothed(count):
     assert len(line.get_ydata()) == count
 
 
+def test_iterations_are_whole_numbers():
+    (axes,) = plots.loss_curve([2.0, 1.0]).axes
+    assert (axes.get_xticks() % 1 == 0).all()
+
+
 def test_a_long_line_has_fewer_points_and_the_same_extremes():
     losses = np.random.default_rng(0).standard_normal(100_003)
     losses[[0, 70_000, -1]] = -9.0, 12.0, 11.0

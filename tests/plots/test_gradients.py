@@ -18,6 +18,13 @@ def test_gradient_statistics_have_a_panel_for_each_parameter():
     np.testing.assert_allclose(second.lines[0].get_xydata(), [[1, np.nan], [11, 0]])
 
 
+@pytest.mark.parametrize(("count", "shown"), [(1, [True]), (4, [True] * 4 + [False] * 2)])
+def test_gradient_statistics_have_rows_of_three_panels(count, shown):
+    norms = {f"p{k}": [1.0] for k in range(count)}
+    figure = plots.gradient_statistics([1], norms, {name: [[1]] for name in norms}, np.array([0.0, 1.0]))
+    assert [axes.get_visible() for axes in figure.axes] == shown
+
+
 @pytest.mark.parametrize(
     ("iterations", "norms", "histograms"),
     [([], {}, {}), ([1], {"W": [1.0]}, {"b": [[1]]}), ([1, 2], {"W": [1.0, 2.0]}, {"W": [[1]]})],

@@ -43,6 +43,7 @@ def test_caption_grid_of_one(rng):
         (([], []), "images is empty, expected at least one"),
         ((["cat.jpg"], ["a"]), r"images\[0\] is 'cat.jpg', expected an array \(h, w, 3\)"),
         ((np.zeros((4, 4, 3)), ["a"]), r"images\[0\] has shape \(4, 3\), expected an array \(h, w, 3\)"),
+        (([np.zeros((2, 2, 4))], ["a"]), r"images\[0\] has shape \(2, 2, 4\), expected an array \(h, w, 3\)"),
         (([np.zeros((2, 2, 3), np.uint8)], ["a", "b"]), "got 1 images and 2 captions"),
     ],
 )

@@ -8,7 +8,7 @@ from rnnlab import runs
 from rnnlab.metrics import JavaError
 from rnnlab.recipes.recipe import recipe_from_dict
 from rnnlab.reporting.record import read_records
-from rnnlab.reporting.results import Results, comparability, results_of, score_rows
+from rnnlab.reporting.results import Results, comparability, notes_of, results_of, score_rows
 from rnnlab.tasks.classification import ClassificationEvaluation
 
 
@@ -62,6 +62,31 @@ def test_without_java_the_simple_tokenizer_is_used(write_run, opened, monkeypatc
     found = results_of(read_records([write_run()])[0])
     assert found.evaluation is not None
     assert found.notes[0] == "the simple tokenizer instead of the recipe's: no Java"
+
+
+def test_without_java_there_is_no_other_tokenizer_of_classes(write_run, opened, monkeypatch):
+    opened[0].recipe = recipe_from_dict({"data": {"kind": "digits"}})
+
+    def evaluate(*arguments, **options):
+        raise JavaError("no Java")
+
+    monkeypatch.setattr(runs, "evaluate", evaluate)
+    assert results_of(read_records([write_run()])[0]).notes == ["no scores: no Java"]
+
+
+def test_metrics_of_other_tasks_are_left_out(write_run, opened):
+    (record,), (_, calls) = read_records([write_run()]), opened
+    results_of(record, metrics=["CS-k", "CIDEr"])
+    assert [list(options["evaluation"].metrics) for _, options in calls] == [["CIDEr"]]
+    found = results_of(record, metrics=["CS-k"])
+    assert (found.evaluation, found.notes) == (None, ["no scores: CS-k cannot score captions"])
+
+
+def test_notes_that_all_runs_have_name_no_run():
+    results = [Results(None, "val", None, notes) for notes in (["a", "both"], ["both", "b", "b"])]
+    assert notes_of(["one", "two"], results) == ["both", "one: a", "two: b"]
+    assert notes_of(["one"], results[:1]) == ["a", "both"]
+    assert notes_of([], []) == []
 
 
 @pytest.mark.parametrize("error", [ImportError("needs an extra"), ValueError("split is empty")])

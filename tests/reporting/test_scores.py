@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 
 import rnnlab
-from rnnlab.reporting.scores import scores_table, write_scores
+from rnnlab.metrics.translation import LengthScore
+from rnnlab.reporting.scores import lengths_text, scores_table, write_scores
 from rnnlab.tasks.classification import ClassificationEvaluation
 
 
@@ -40,6 +41,22 @@ def test_scores_are_written_with_their_run_and_split(tmp_path):
     )
     assert written["corpus"]["accuracy"] == 1.0
     assert "note: the epoch was chosen on val" in scores_table(evaluation)
+    assert scores_table(evaluation, run) == scores_table(evaluation)
+
+
+def test_scores_by_length(tmp_path):
+    scores = [LengthScore(0, 9, 1200, 31.416), LengthScore(10, None, 0, None)]
+    assert [line.split() for line in lengths_text(scores).splitlines()] == [
+        ["source", "words", "sentences", "BLEU"],
+        ["0", "to", "9", "1,200", "31.42"],
+        ["10", "or", "more", "0", "-"],
+    ]
+    labels = np.array([0, 1])
+    evaluation = ClassificationEvaluation("val", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
+    run = SimpleNamespace(directory=Path("one"), members=())
+    write_scores(tmp_path / "scores.json", evaluation, run, "val", scores)
+    _, longer = json.loads((tmp_path / "scores.json").read_text())["by_length"]
+    assert longer == {"least": 10, "most": None, "sentences": 0, "bleu": None}
 
 
 def test_a_run_whose_name_is_not_utf_8(tmp_path):

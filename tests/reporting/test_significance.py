@@ -44,12 +44,20 @@ def test_scores_without_statistics(monkeypatch):
     assert notes == ["two: no differences from one, because the bootstrap has none of the scores"]
 
 
-def test_captions_that_are_scored_by_different_tokenizers():
-    def captions(tokenizer):
-        scores = CaptionScores({"CIDEr": 0.5}, {"CIDEr": [0.5, 0.5]}, [])
-        evaluation = CaptioningEvaluation("val", ("a", "b"), [], [], [["x"], ["y"]], 2.0, scores, tokenizer)
-        return Results(None, "val", evaluation)
+def captions(tokenizer, names=("CIDEr",)):
+    scores = CaptionScores(dict.fromkeys(names, 0.5), {name: [0.5, 0.5] for name in names}, [])
+    evaluation = CaptioningEvaluation("val", ("a", "b"), [], [], [["x"], ["y"]], 2.0, scores, tokenizer)
+    return Results(None, "val", evaluation)
 
+
+def test_scores_that_only_one_run_has():
+    both = [captions("simple", ("CIDEr", "ROUGE-L")), captions("simple")]
+    for results in (both, both[::-1]):
+        rows, _ = difference_rows(["one", "two"], results, 99)
+        assert [name for name, _ in rows] == ["CIDEr"]
+
+
+def test_captions_that_are_scored_by_different_tokenizers():
     rows, notes = difference_rows(["one", "two"], [captions("simple"), captions("ptb")], 99)
     assert rows == []
     assert notes == [

@@ -49,6 +49,7 @@ def test_a_row_for_each_run(records, tmp_path):
 def test_without_scores(records, tmp_path):
     write_table(tmp_path / "runs.csv", records, [])
     assert "split" not in read(tmp_path / "runs.csv")[0]
+    assert b"\r" not in (tmp_path / "runs.csv").read_bytes()
 
 
 def test_a_run_whose_name_is_not_utf_8(write_run, tmp_path):

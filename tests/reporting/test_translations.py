@@ -1,4 +1,7 @@
 import dataclasses
+import json
+from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.image
 import numpy as np
@@ -6,7 +9,13 @@ import pytest
 
 from rnnlab.decoding import Hypothesis
 from rnnlab.metrics import TranslationScores
-from rnnlab.reporting.translations import aligned_words, alignment_picture, translations_text, with_references
+from rnnlab.reporting.translations import (
+    aligned_words,
+    alignment_picture,
+    translations_text,
+    with_references,
+    write_translations,
+)
 from rnnlab.tasks.translation import Translation, TranslationEvaluation
 
 
@@ -20,6 +29,19 @@ def test_one_line_for_each_source_or_blocks_of_n_best():
     two = ["  -0.250  A B", " -10.000  A", ""]
     text = translations_text([n_best, n_best[:1], n_best], lists=True)
     assert text.split("\n") == [*two, "  -0.250  A B", "", *two]
+
+
+def test_all_translations_are_written(tmp_path):
+    run = SimpleNamespace(directory=Path("run"), members=(), inputs=SimpleNamespace(detokenize="-".join))
+    found = [[translation("A B", -0.5), translation("A", -2.0)], []]
+    write_translations(tmp_path / "found.json", run, ["b a", "c"], found)
+    first, second = json.loads((tmp_path / "found.json").read_text())["sentences"]
+    assert first["source"] == "b a"
+    assert first["translations"] == [
+        {"translation": "A-B", "score": -0.5, "log_prob": -0.5},
+        {"translation": "A", "score": -2.0, "log_prob": -2.0},
+    ]
+    assert second == {"source": "c", "translations": []}
 
 
 def test_translations_with_their_references():

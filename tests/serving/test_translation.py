@@ -36,6 +36,11 @@ def test_a_model_without_attention(letters, answerer):
     assert found == (expected.translations, [], None)
 
 
+def test_a_text_of_as_many_words_as_are_allowed(letters, answerer, monkeypatch):
+    monkeypatch.setattr("rnnlab.serving.translation._MOST_WORDS", 3)
+    assert answerer(Translator, letters).translate("a b c", 1).translations
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

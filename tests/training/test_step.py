@@ -24,7 +24,9 @@ def test_a_loss_without_its_gradient(model, data):
 @pytest.mark.parametrize("average", ["tokens", 3, None])
 def test_what_the_loss_is_a_mean_over(model, data, average):
     model.loss_average = average
-    with pytest.raises(ValueError, match="^LinearModel: loss_average is .*, expected one of 'batch', 'token'"):
+    with pytest.raises(
+        ValueError, match="^LinearModel: loss_average is .*, expected one of 'batch', 'token'"
+    ):
         quiet(model, data)
 
 

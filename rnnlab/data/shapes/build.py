@@ -157,7 +157,8 @@ def _write(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
     whole = PCA.fit(
         train["global"], min(GLOBAL_DIMS, max(1, count - 1), dims)
     )  # further components are arbitrary
-    scale = np.sqrt(whole.variances.mean())  # one scale for all: the first components remain the largest
+    # One scale for all: the first components remain the largest. A single picture has no variance.
+    scale = np.sqrt(whole.variances.mean()) or 1.0
     cells = train["local"].reshape(-1, train["local"].shape[-1])
     grid = PCA.fit(cells, min(LOCAL_DIMS, cells.shape[1]))
     vocabulary = Vocabulary.build(

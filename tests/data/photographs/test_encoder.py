@@ -12,7 +12,19 @@ from rnnlab.data.photographs.preprocessing import Preprocessing
 from rnnlab.data.photographs.reading import read_photograph
 from rnnlab.data.projection import Projection, read_projection
 
-from .networks import CAST, KERNEL, REGIONS, SIZE, D, TensorProto, arithmetic, grid_of, write_network
+from .networks import (
+    CAST,
+    KERNEL,
+    REGIONS,
+    SIZE,
+    D,
+    TensorProto,
+    arithmetic,
+    grid_of,
+    helper,
+    onnx,
+    write_network,
+)
 
 IMAGES = [
     Image.fromarray(pixels)
@@ -48,6 +60,42 @@ def test_defaults_and_settings(tmp_path):
         choose_encoding(path, pixels="bytes")
     with pytest.raises(ValueError, match="found no layer 'fc'"):
         choose_encoding(path, layer="fc")
+
+
+def with_input(path, shape):
+    """The network, declared to take a batch of this shape."""
+    model = onnx.load(path)
+    declared = helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)
+    model.graph.input[0].CopyFrom(declared)
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "layout"),
+    [
+        (["N", 3, "h", "w"], 224, "nchw"),
+        (["N", "h", "w", 3], 224, "nhwc"),
+        (["N", 3, 9, 9], 9, "nchw"),
+        (["N", "C", 9, 9], 224, "nchw"),
+        (None, 224, "nchw"),
+    ],
+)
+def test_the_size_and_the_layout_of_the_input(network, shape, size, layout):
+    assert choose_encoding(with_input(network, shape)).preprocessing == Preprocessing(size, layout=layout)
+
+
+def test_inputs_of_other_shapes(network):
+    with pytest.raises(ValueError, match=r"input image: found shape \(None, 3, 8, 9\), expected a square"):
+        choose_encoding(with_input(network, ["N", 3, 8, 9]))
+    with pytest.raises(ValueError, match=r"found shape \(3, 8, 8\), expected \(N, 3, height, width\) or"):
+        choose_encoding(with_input(network, [3, 8, 8]))
+
+
+def test_a_network_that_takes_other_numbers(tmp_path):
+    path = write_network(tmp_path / "n.onnx", before=CAST, dtype=TensorProto.DOUBLE)
+    with pytest.raises(ValueError, match=r"input image: found tensor\(double\), expected tensor\(float\) or"):
+        ImageEncoder(choose_encoding(path))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

@@ -58,6 +58,7 @@ def test_files_without_a_record(tmp_path):
     ("text", "message"),
     [
         ("{", "found '{', expected JSON"),
+        (b"\xff", "found '\ufffd', expected JSON"),
         ("[1]", "expected a JSON object"),
         ('{"layer": "a"}', "expected the settings of an encoder"),
         (json.dumps(PLAIN.settings() | {"speed": 1}), "speed.*expected the settings of an encoder"),

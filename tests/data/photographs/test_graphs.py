@@ -17,6 +17,43 @@ def test_a_pool_over_positions_separates_grid_and_vector(tmp_path, head, opset, 
     assert (graph.input, graph.input_shape) == ("image", (None, 3, 8, 8))
 
 
+def node(operation, before, after, **attributes):
+    return helper.make_node(operation, [before], [after], **attributes)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "grid"),
+    [
+        ([node("AveragePool", "map", "pooled", kernel_shape=[4, 4])], "map"),
+        ([node("MaxPool", "map", "pooled", kernel_shape=[2, 2])], None),
+        ([node("ReduceMax", "map", "pooled", axes=[-1, -2])], "map"),
+        ([node("ReduceMean", "map", "pooled", axes=[1])], None),
+        (
+            [
+                node("Transpose", "map", "last", perm=[0, 2, 3, 1]),
+                node("ReduceMean", "last", "pooled", axes=[1, 2]),
+            ],
+            "last",
+        ),
+    ],
+)
+def test_what_pools_over_positions(tmp_path, nodes, grid):
+    path = write_network(tmp_path / "n.onnx", head="reduce")
+    model = onnx.load(path)
+    (place,) = [k for k, each in enumerate(model.graph.node) if each.op_type == "ReduceMean"]
+    del model.graph.node[place]
+    for each in reversed(nodes):
+        model.graph.node.insert(place, each)
+    onnx.save(model, path)
+    graph = Graph(path)
+    assert graph.layer(grid=False) == "pooled"
+    if grid is not None:
+        assert graph.layer(grid=True) == grid
+        return
+    with pytest.raises(ValueError, match="found no grid of regions"):
+        graph.layer(grid=True)
+
+
 def test_without_a_pool_the_vector_is_the_input_of_the_last_product(tmp_path):
     graph = Graph(write_network(tmp_path / "n.onnx", head="flatten"))
     assert graph.layer(grid=False) == "flat"

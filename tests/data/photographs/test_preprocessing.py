@@ -77,3 +77,8 @@ def test_described_in_a_line():
     assert Preprocessing(size=8, resize=9, mean=(0,), scale=(0.5,)).describe() == (
         "shorter side 9, 8 x 8 RGB NCHW, (pixel - (0, 0, 0)) * (0.5, 0.5, 0.5)"
     )
+
+
+def test_the_scale_of_imagenet_is_that_of_its_statistics():
+    mean, deviation = np.array([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]) * 255
+    np.testing.assert_allclose(PIXEL_SCALES["imagenet"], (mean, 1 / deviation))

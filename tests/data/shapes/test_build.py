@@ -43,6 +43,22 @@ def test_the_number_of_threads_makes_no_difference(shapes, tmp_path):
             np.testing.assert_array_equal(first["features"][()], second["features"][()])
 
 
+def test_the_number_of_pictures_in_memory_makes_no_difference(monkeypatch, tmp_path):
+    found = []
+    for at_once in (10, 4):
+        monkeypatch.setattr(build, "_CHUNK", at_once)
+        folder = tmp_path / str(at_once)
+        write_shapes(folder, {"train": 10})
+        found.append([(folder / "scenes.json").read_text(), len(list((folder / "images").iterdir()))])
+        found[-1] += open_shapes(folder).split("train").features.tolist()
+    assert found[0] == found[1]
+
+
+def test_a_single_picture(tmp_path):
+    write_shapes(tmp_path / "one", {"train": 1})
+    assert open_shapes(tmp_path / "one").split("train").features.tolist() == [[0]]
+
+
 def test_another_seed_gives_other_scenes(shapes, tmp_path):
     write_shapes(tmp_path / "other", {"train": 4}, seed=4)
     first, second = (
@@ -54,6 +70,7 @@ def test_another_seed_gives_other_scenes(shapes, tmp_path):
 def test_contents(shapes):
     data = open_shapes(shapes, standardise=False)
     assert data.image_dir == shapes / "images"
+    assert data.num_features == SIZES["train"] - 1  # after the mean is subtracted, no more are independent
     assert list(data.splits) == list(SIZES)
     for name, split in data.splits.items():
         assert split.num_images == SIZES[name]

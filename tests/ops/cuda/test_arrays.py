@@ -66,3 +66,21 @@ def test_a_fetch_waits_for_its_own_copy(simulated):
     assert simulated.transfers.to_host == simulated.transfers.synchronisations == 0
     fetched()
     assert simulated.transfers.to_host == simulated.transfers.synchronisations == 1
+
+
+def test_a_fetch_waits_for_what_was_launched_before_it(simulated, monkeypatch):
+    ops, happened = importlib.import_module("rnnlab.ops.cuda"), []
+
+    class Event(simulated.cuda.Event):
+        def record(self, stream=None):
+            happened.append((self, "recorded"))
+
+    monkeypatch.setattr(simulated.cuda, "Event", Event)
+    monkeypatch.setattr(
+        simulated.cuda.Stream, "wait_event", lambda stream, event: happened.append((event, "awaited"))
+    )
+    fetched = ops.fetch(ops.zeros(3))
+    ((event, recorded),) = happened
+    fetched()
+    assert recorded == "recorded"
+    assert happened[1:] == [(event, "awaited")]

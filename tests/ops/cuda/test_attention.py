@@ -37,3 +37,13 @@ def test_attention_to_the_first_slots_of_wider_arrays(name, ops, dtype, rng):
         np.testing.assert_allclose(actual, expected[key], **attention.TOLERANCE[dtype], err_msg=key)
     for key in narrow & set(given):
         np.testing.assert_array_equal(ops.asnumpy(given[key])[:, 2:], arguments[key][:, 2:])
+
+
+@pytest.mark.parametrize("name", attention.NAMES)
+def test_arrays_that_kernels_read_as_a_whole_are_contiguous(name, simulated, ops, rng):
+    arguments = attention.arguments_of(name, (3, 5, 4, 6), rng, np.float64)
+    for key in arguments.keys() - {"slots", "weights", "dscores"}:
+        given = {key: ops.asarray(array) for key, array in arguments.items()}
+        given[key] = ops.asarray(np.repeat(arguments[key], 2, axis=-1))[..., ::2]
+        with pytest.raises(ValueError, match="expected a C-contiguous array, got strides"):
+            getattr(ops, name)(**given)

@@ -52,6 +52,29 @@ def test_every_axis_one_short_and_every_dtype(name, simulated, rng):
         refused(simulated, ops, name, given, TypeError, f"{each.name} is numpy.ndarray, expected a CuPy")
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_arrays_with_gaps_are_read_right_or_refused(name, simulated, rng):
+    ops, arrays = importlib.import_module("rnnlab.ops.cuda"), made(name, rng)
+
+    def results(apart=None):
+        given = {key: ops.asarray(array.copy()) for key, array in arrays.items()}
+        if apart is not None:
+            given[apart] = ops.asarray(np.repeat(arrays[apart], 2, axis=-1))[..., ::2]
+        returned = call(ops, name, given)
+        returned = returned if isinstance(returned, tuple) else (returned,)
+        return [ops.asnumpy(each) for each in (*returned, *given.values()) if hasattr(each, "shape")]
+
+    expected = results()
+    for apart in arrays:
+        try:
+            found = results(apart)
+        except ValueError as error:
+            assert "contiguous" in str(error), apart  # noqa: PT017
+            continue
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=apart)
+
+
 @pytest.mark.parametrize(
     ("b", "message"),
     [(np.zeros(1), r"\(1,\)"), (np.zeros((2, 5)), r"\(2, 5\)"), (np.zeros(5, "f"), "float32")],

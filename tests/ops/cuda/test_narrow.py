@@ -101,6 +101,7 @@ def test_what_is_left_to_cublas(narrow, ops, normal, dtype, monkeypatch):
         "no columns": (x[:, :0], w[:0], b),
         "shapes that do not match": (x[:5], w, b),
         "a vector on the host": (x, w, np.zeros(5, dtype)),
+        "a vector of another length": (x, w, b[:4]),
     }
     for name, arguments in cases.items():
         assert not narrow.affine_into(*arguments, out), name
@@ -109,6 +110,7 @@ def test_what_is_left_to_cublas(narrow, ops, normal, dtype, monkeypatch):
     dW = ops.empty((2, 5), dtype)
     assert not narrow.add_gradients(x, dout, ops.empty((3, 5), dtype), b)
     assert not narrow.add_gradients(x, dout, dW, np.zeros(5, dtype))
+    assert not narrow.add_gradients(x, dout, dW, b[:4])
     with products_in("bfloat16"):
         assert not narrow.affine_into(x, w, b, out)
         assert not narrow.affine_into(x, ops.prepacked(w), b, out)

@@ -21,6 +21,16 @@ def test_steps_one_by_one(cell, ops, dtype, rng):
             np.testing.assert_allclose(array, expected[name], **TOLERANCE[dtype], err_msg=f"{options} {name}")
 
 
+def test_steps_of_an_lstm_without_a_launch_for_all(ops, rng, monkeypatch):
+    monkeypatch.setenv("RNNLAB_PERSISTENT", "0")
+    for narrow in (False, True):
+        chunk = Chunk("lstm", (5, 5, 2, 1), 6, np.float64, rng, earlier=2)
+        expected = chunk.run(numpy_ops, at_once=False, narrow=narrow)
+        found = chunk.run(ops, at_once=True, narrow=narrow, view=lambda array: ops.asarray(array.copy()))
+        for name, array in found.items():
+            np.testing.assert_allclose(array, expected[name], **TOLERANCE[np.float64], err_msg=name)
+
+
 def test_only_steps_of_an_lstm_without_masks_run_at_once(ops, rng, monkeypatch):
     monkeypatch.setenv("RNNLAB_PERSISTENT", "1")
     for cell in CELLS:

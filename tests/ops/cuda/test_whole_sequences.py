@@ -211,6 +211,9 @@ def test_indices_of_32_bits(whole):
     weight, steps = np.zeros((4, 16)), Steps(2, [2, 2])
     assert whole.indexable(steps, weight)
     assert not whole.indexable(steps, weight[:, ::-1])
+    for stride, fits in ((2**31, True), (2**32, False)):  # four rows of so many bytes
+        found = whole.indexable(steps, np.lib.stride_tricks.as_strided(weight, strides=(stride, 8)))
+        assert found == fits, stride  # an assertion that shows the array would read it
     steps.table[-1, 2] = 2**31 - 2
     assert not whole.indexable(steps, weight)
 
