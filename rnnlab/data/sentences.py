@@ -16,7 +16,7 @@ from typing import overload
 import numpy as np
 
 from rnnlab.data.vocabulary import END, NULL, START
-from rnnlab.errors import InputError
+from rnnlab.errors import InputTypeError
 
 Words = Sequence[str]
 
@@ -50,11 +50,13 @@ class SentenceWriter:
 
         Raises
         ------
-        ValueError
+        TypeError
             If ``words`` is one string instead of a sequence of them.
         """
         if isinstance(words, str):
-            raise InputError(f"SentenceWriter.add: words is the string {words!r}, expected a list of words")
+            raise InputTypeError(
+                f"SentenceWriter.add: words is the string {words!r}, expected a list of words"
+            )
         self._ids.extend(map(self._numbers.__getitem__, words))
         self._starts.append(len(self._ids))
 

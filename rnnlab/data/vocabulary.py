@@ -72,9 +72,12 @@ class Vocabulary:
     ------
     ValueError
         If a word occurs twice, or a special word is not in its position.
+    TypeError
+        If ``words`` is one string.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
+        _check_words("Vocabulary", words)
         words = list(words)
         if not set(SPECIAL_WORDS) & set(words):
             words = [*SPECIAL_WORDS, *words]
@@ -133,7 +136,14 @@ class Vocabulary:
         return cls([*SPECIAL_WORDS, *frequent[:max_size]])
 
     def tokens_of(self, words: Iterable[str]) -> list[int]:
-        """The token of each word. Unknown words are <UNK>, and so is text that looks like a special word."""
+        """The token of each word. Unknown words are <UNK>, and so is text that looks like a special word.
+
+        Raises
+        ------
+        TypeError
+            If ``words`` is one string.
+        """
+        _check_words("tokens_of", words)
         found = (self.word_to_idx.get(word, UNK) for word in words)
         return [token if token > UNK else UNK for token in found]
 
@@ -150,10 +160,11 @@ class Vocabulary:
         Raises
         ------
         ValueError
-            If ``length`` is below 2, or ``words`` is one string instead of a sequence of them.
+            If ``length`` is below 2.
+        TypeError
+            If ``words`` is one string.
         """
-        if isinstance(words, str):
-            raise InputError(f"encode: words is the string {words!r}, expected a list of words")
+        _check_words("encode", words)
         if length is None:
             length = len(words) + 2
         if length < 2:
@@ -204,3 +215,8 @@ class Vocabulary:
     def __repr__(self) -> str:
         shown = [*self.idx_to_word[:8], *["..."] * (len(self) > 8)]
         return f"Vocabulary({len(self)} words: {', '.join(shown)})"
+
+
+def _check_words(function: str, words: Iterable[str]) -> None:
+    if isinstance(words, str):
+        raise InputTypeError(f"{function}: words is the string {words!r}, expected a list of words")

@@ -76,11 +76,18 @@ def frequent_words(tokens: Array, first: int, num_words: int) -> Array:
     words : (N, T) int64
         token - first for the k frequent words, -1 for all other tokens.
 
+    Raises
+    ------
+    TypeError
+        If the tokens are not integers.
+
     Examples
     --------
     >>> frequent_words(np.array([[1, 4, 9, 4, 3, 2]]), first=4, num_words=5)
     array([[-1,  0, -1,  0, -1, -1]])
     """
+    if tokens.dtype.kind not in "iu":
+        raise InputTypeError(f"frequent_words: tokens has dtype {tokens.dtype}, expected integers")
     columns = tokens.astype(np.int64) - first  # a narrow unsigned dtype would overflow
     scored = (columns >= 0) & (columns < num_words)
     return (columns + 1) * scored - 1

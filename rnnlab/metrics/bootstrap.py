@@ -22,6 +22,7 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_option
 
+_ROUNDING = 1e-12  # the largest difference of equal scores, relative to them
 _AT_ONCE = 100  # samples whose counts of examples are in memory at the same time
 
 
@@ -107,4 +108,6 @@ def paired_bootstrap(
 
 def _difference(first: Statistics, second: Statistics, shares: np.ndarray) -> np.ndarray:
     """The difference of the scores for each row of shares (S, N) of the examples."""
-    return second.score(shares @ second.examples) - first.score(shares @ first.examples)
+    before, after = (each.score(shares @ each.examples) for each in (first, second))
+    difference = after - before
+    return np.where(np.abs(difference) <= _ROUNDING * np.abs(before), 0.0, difference)

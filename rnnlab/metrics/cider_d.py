@@ -213,7 +213,7 @@ def _counted(numbers: Array, sentence: Array, sentences: int, span: int | None) 
 def _images_with(counts: _Counts, image: Array, num_known: int) -> np.ndarray:
     """The number of images in whose sentences each n-gram occurs."""
     pairs = np.unique(image[counts.sentence] * num_known + counts.ngram)
-    return np.bincount(pairs % num_known, minlength=num_known) if num_known else np.zeros(0, np.int64)
+    return np.bincount(pairs % max(num_known, 1), minlength=num_known)
 
 
 def _norms(counts: _Counts, idf: Array) -> np.ndarray:

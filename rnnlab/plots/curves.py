@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -114,7 +113,7 @@ def _draw_per_token(axes: Axes, losses: Array, history: Sequence[Mapping[str, fl
 def _draw_rewards(axes: Axes, history: Sequence[Mapping[str, float]]) -> None:
     """The mean rewards of samples and of their baseline, if that is different."""
     for column, label, color in (("reward", "samples", BLUE), ("baseline_reward", "baseline", GREY)):
-        rewards = {int(row["epoch"]): row.get(column, math.nan) for row in history}
+        rewards = {int(row["epoch"]): row[column] for row in history}
         if column == "reward" or not np.allclose(list(rewards.values()), [row["reward"] for row in history]):
             axes.plot(
                 list(rewards), list(rewards.values()), color=color, linewidth=1.8, marker=".", label=label

@@ -50,6 +50,8 @@ def recipe_rows(record: Record) -> list[tuple[str, str]]:
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """The keys of a table and of the tables in it, dotted, with their values as text."""
     for key, value in table.items():
+        if key == "stage" and not value:
+            continue
         if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
             value = {str(number): item for number, item in enumerate(value, start=1)}
         if isinstance(value, Mapping):

@@ -103,12 +103,13 @@ def _naming_another(error: CheckpointError, damaged: Path) -> CheckpointError:
     """The error, with the name of a checkpoint of the same run that can replace the damaged one."""
     if isinstance(error, FormerFormatError):
         return error
-    for other in (previous_of(damaged), damaged.with_name("best.h5"), damaged.with_name("last.h5")):
+    run = [damaged.with_name(name) for name in ("best.h5", "last.h5")]
+    for other in (previous_of(damaged), *run, *map(previous_of, run)):
         try:
             found = load_checkpoint(other)
         except (CheckpointError, OSError):
             continue
-        if other.name == "best.h5" and found.average is not None:
+        if other.name.startswith("best") and found.average is not None:
             continue  # its parameters are the averages, from which the run cannot resume
         which = _describe(found)
         error.args = (f"{error}. {other} is whole ({which}): copy it to {damaged.name} to use it",)

@@ -62,12 +62,16 @@ def test_references_that_are_added():
         ({"test": []}, "references are of the split 'test', expected one of val"),
         ({"train": [[]]}, "references are of the split 'train', expected one of val"),
         ({"val": [[["a"]]]}, "references of val are 1 sentences, expected 2, one for each source"),
-        ({"val": [[["a"], "b"]]}, "words is the string 'b', expected a list of words"),
     ],
 )
 def test_further_references_are_checked(references, message):
     with pytest.raises(ValueError, match=message):
         ParallelData(PAIRS, references=references)
+
+
+def test_a_reference_is_a_list_of_words():
+    with pytest.raises(TypeError, match="words is the string 'b', expected a list of words"):
+        ParallelData(PAIRS, references={"val": [[["a"], "b"]]})
 
 
 def test_a_batch_is_padded_to_its_longest_sentences():

@@ -78,10 +78,21 @@ def test_encode_pads_cuts_and_keeps_the_end(vocabulary):
     assert vocabulary.encode([]).dtype == np.int32
 
 
-@pytest.mark.parametrize(("words", "length"), [(["a"], 1), ("a dog", 6)])
-def test_encode_refuses(vocabulary, words, length):
-    with pytest.raises(ValueError, match=r"encode: (length|words) is"):
-        vocabulary.encode(words, length)
+def test_encode_needs_room_for_the_special_words(vocabulary):
+    with pytest.raises(ValueError, match="encode: length is 1, expected at least 2"):
+        vocabulary.encode(["a"], 1)
+
+
+def test_a_string_is_no_list_of_words(vocabulary):
+    for function, refused in {
+        "encode": vocabulary.encode,
+        "tokens_of": vocabulary.tokens_of,
+        "Vocabulary": Vocabulary,
+    }.items():
+        with pytest.raises(
+            TypeError, match=f"^{function}: words is the string 'a dog', expected a list of w"
+        ):
+            refused("a dog")
 
 
 def test_decode_inverts_encode(vocabulary):

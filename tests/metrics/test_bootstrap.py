@@ -29,6 +29,12 @@ def test_equal_models_do_not_differ():
     assert paired_bootstrap(scores, scores) == (0, 0, 0, 1)
 
 
+def test_rounding_is_no_difference():
+    scores = rng.random(20)
+    found = paired_bootstrap(mean_of(scores), mean_of(scores + 1e-15 * rng.standard_normal(20)))
+    assert found == (0, 0, 0, 1)
+
+
 def test_the_smallest_p_depends_on_the_number_of_samples():
     found = paired_bootstrap(mean_of([0.0] * 9), mean_of([1.0] * 9), samples=99)
     assert found == pytest.approx((1, 1, 1, 0.02))

@@ -22,6 +22,11 @@ def test_stages_are_counted_from_1(write_run):
     assert [each for each in differences(read_records([one, two])) if "stage.1" in each.key] == [
         ("stage.1.num_epochs", ["2", "3"])
     ]
+    compared = differences(read_records([one, write_run("none")]))
+    assert [each.key for each in compared if each.key.startswith("stage")] == [
+        "stage.1.self_critical",
+        "stage.1.num_epochs",
+    ]
 
 
 def test_recipes_of_different_tasks_are_compared_in_their_common_keys(write_run):

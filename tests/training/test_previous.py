@@ -201,6 +201,10 @@ def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):
     with pytest.raises(CheckpointError, match=named):
         Solver.resume(tmp_path, make_model(), data)
     damage(best)
+    shutil.copyfile(whole, tmp_path / "last.previous.h5")
+    with pytest.raises(CheckpointError, match=r"best.h5: .*last.previous.h5 is whole .*copy it to best.h5"):
+        load_or_suggest(best)
+    damage(tmp_path / "last.previous.h5")
     with pytest.raises(CheckpointError, match="best.h5: .*those that were written$"):
         load_or_suggest(best)
     shutil.copyfile(whole, tmp_path / "last.h5")

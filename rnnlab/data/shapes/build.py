@@ -28,7 +28,9 @@ from rnnlab.data.shapes.grammar import describe_scene
 from rnnlab.data.shapes.scenes import Scene, draw_scene
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
+from rnnlab.errors import InputError
 from rnnlab.files import atomic_folder, write_json
+from rnnlab.options import Count, check_option
 from rnnlab.reading import PathLike, mismatch
 
 GENERATOR = 1  # increased at every change of the generated data; folders of other versions are refused
@@ -128,7 +130,13 @@ def write_shapes(directory: PathLike, sizes: Mapping[str, int] = SIZES, *, seed:
     ------
     FileExistsError
         If ``directory`` exists.
+    ValueError
+        If a size is not a positive integer, or there is no split ``train``.
     """
+    for split, size in sizes.items():
+        check_option("write_shapes", f"sizes[{split!r}]", Count, size)
+    if "train" not in sizes:
+        raise InputError(f"write_shapes: sizes has {', '.join(sizes) or 'no split'}, expected train as well")
     with atomic_folder("write_shapes: directory", directory) as folder:
         _write(folder, sizes, seed)
 

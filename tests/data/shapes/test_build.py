@@ -54,6 +54,20 @@ def test_the_number_of_pictures_in_memory_makes_no_difference(monkeypatch, tmp_p
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"val": 3}, "write_shapes: sizes has val, expected train as well"),
+        ({}, "write_shapes: sizes has no split, expected train as well"),
+        ({"train": 3, "val": 0}, r"write_shapes: sizes\['val'\] is 0, expected an integer of at least 1"),
+    ],
+)
+def test_sizes_that_do_not_fit(tmp_path, sizes, message):
+    with pytest.raises(ValueError, match=message):
+        write_shapes(tmp_path / "none", sizes)
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_single_picture(tmp_path):
     write_shapes(tmp_path / "one", {"train": 1})
     assert open_shapes(tmp_path / "one").split("train").features.tolist() == [[0]]
