@@ -210,7 +210,7 @@ class Scope(Mapping[str, Array]):
         return Scope(self._whole, self._prefix + prefix)
 
 
-def check_parameters(function: str, name: str, value: Any) -> None:
+def check_parameters(function: str, name: str, value: Any, hint: str = ", as params.zeros_like()") -> None:
     """Check that an argument is Parameters.
 
     Raises
@@ -219,9 +219,7 @@ def check_parameters(function: str, name: str, value: Any) -> None:
         If it is not.
     """
     if not isinstance(value, Parameters):
-        raise InputTypeError(
-            f"{function}: {name} is a {type(value).__name__}, expected Parameters, as params.zeros_like()"
-        )
+        raise InputTypeError(f"{function}: {name} is a {type(value).__name__}, expected Parameters{hint}")
 
 
 def distinct(owner: str, *parts: Mapping[str, Shape]) -> Shapes:

@@ -155,7 +155,7 @@ def check(
     return report
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+@np.errstate(all="ignore")
 def examine(
     name: str,
     forward: Callable[..., Any] | None = None,
@@ -296,7 +296,9 @@ def _judge(
         pairs = [
             (one.get(name, other[name]), other[name]) for one, other in zip(runs.values, right, strict=False)
         ]
-        distances[name] = [_distance(*each) for each in pairs]
+        distances[name] = [
+            _distance(*each) / draw.tolerance for each, draw in zip(pairs, runs.draws, strict=False)
+        ]
         report.limits[name] = 0.0 if any(_in_float32(*each) for each in pairs) else limit
     wrong = [name for name in names if not max(distances[name]) <= report.limits[name]]
     everywhere = [name for name in names if runs.complete and all(name in found for found in runs.values)]

@@ -178,7 +178,7 @@ class Exercise:
         """What is usually wrong where large inputs give NaN or infinity."""
         if self.is_loss:
             return "np.exp of a large score is infinite: subtract the largest score first"
-        return "np.exp of a large number is infinite: scipy.special.expit is a sigmoid without overflow"
+        return "np.exp of a large number is infinite: scipy.special.expit and np.tanh do not overflow"
 
     def draw(self, rng: np.random.Generator, *, square: bool = False, ones: str = "") -> Draw:
         """Random inputs with random sizes, different for each letter, and gradients of the outputs.
@@ -220,6 +220,8 @@ class Draw:
         The keyword arguments of the forward and of the backward, if there are any.
     note : str
         The special property of these inputs, such as "where N = T = 1"; "" if there is none.
+    tolerance : float
+        The factor of the errors that pass: more than 1 where an approximation is right.
     """
 
     sizes: Sizes
@@ -227,6 +229,7 @@ class Draw:
     douts: tuple[Array, ...]
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     note: str = ""
+    tolerance: float = 1.0
 
     def options_of(self, kind: str) -> dict[str, Any]:
         """The keyword arguments of the forward or the backward."""

@@ -34,7 +34,7 @@ def loss_problems(kind: Any, cell: str) -> list[str]:
     own, library, features = _models(kind, cell)
     captions = np.array([[1, 4, 5, 7, 2], [1, 6, 8, 2, 0], [1, 4, 2, 0, 0], [1, 5, 5, 5, 2]])
     given = {"features": features.copy(), "captions": captions.copy()}
-    found = own.loss(**given)
+    found = own.loss(*given.values())
     changes = _changes("loss", own, library, given, {"features": features, "captions": captions})
     if not isinstance(found, tuple) or len(found) != 2:
         return [*changes, f"loss returns {described(found)}, expected two results: loss, grads"]
@@ -60,7 +60,7 @@ def sample_problems(kind: Any, cell: str) -> list[str]:
     """Problems of sampled captions, each compared up to its <END>."""
     own, library, features = _models(kind, cell)
     given = {"features": features.copy()}
-    found, expected = own.sample(**given, max_length=_LENGTH), library.sample(features, _LENGTH)
+    found, expected = own.sample(*given.values(), max_length=_LENGTH), library.sample(features, _LENGTH)
     if changes := _changes("sample", own, library, given, {"features": features}):
         return changes
     shape = (len(features), _LENGTH)

@@ -127,7 +127,8 @@ class Runs:
             results = function(*self._arguments(draw, cache), **options)
             again = self.exercise.named(self.kind, results, [])
         except (Exception, SystemExit) as error:
-            self._add(f"{raised(self.function, error)}, in a second call with the same {same}", draw)
+            twice = ": a cache may be used twice" if cache else ""
+            self._add(f"{raised(self.function, error)}, in a second call with the same {same}{twice}", draw)
             return
         if not all(_same(again.get(name), array) for name, array in found.items()):
             changes = "change the cache, or keep" if cache else "keep"
@@ -220,8 +221,11 @@ def _without_numbers(problem: str) -> str:
 
 def _contents(given: Mapping[str, Any]) -> dict[str, Array]:
     """Copies of all arrays in some values, by name: x, params['b'], cache[0], cache.next_h."""
-    found = {}
+    found: dict[str, Array] = {}
     for name, value in given.items():
+        if isinstance(value, Mapping):  # an array may have several keys
+            found |= _contents({f"{name}[{key!r}]": each for key, each in value.items()})
+            continue
         for path, array in arrays_in(value):
             dot = "" if path[:1] in ("", "[") else "."
             found[f"{name}{dot}{path}"] = array.copy()

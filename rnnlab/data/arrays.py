@@ -68,14 +68,25 @@ class ArrayData(SplitData[tuple[Any, ...]]):
         if not self.splits.get("train") or not self._rows("train"):
             found = ", ".join(self.splits) or "no split"
             raise InputError(f"ArrayData: found {found}, expected examples of a split train")
-        if null_token is not None and getattr(self.splits["train"][-1], "ndim", 0) not in (2, 3):
-            raise InputError(
-                "ArrayData: null_token is given, expected sentences (N, L) or (N, S, L) as the last array"
-            )
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Any, ...]:
         """The arrays of the rows ``indices`` (N,)."""
         return _rows_of(self.split(split), indices)
+
+    def check_model(self, model: Any) -> None:
+        """Check that padding has the token that it has in a model of sentences, which does not count it.
+
+        Raises
+        ------
+        ValueError
+            If it has another one. A subclass with its own ``num_tokens`` is not checked.
+        """
+        padding = getattr(model, "null_token", None)
+        if padding not in (None, self.null_token) and type(self).num_tokens is ArrayData.num_tokens:
+            raise InputError(
+                f"ArrayData: null_token is {self.null_token}, expected the model's token of padding: "
+                f"null_token={padding}"
+            )
 
     def num_tokens(self, batch: tuple[Any, ...]) -> int:
         """The number of targets in ``batch``."""
@@ -105,6 +116,10 @@ class ArrayData(SplitData[tuple[Any, ...]]):
                 raise InputTypeError(
                     f"{where}: array {k} is of {found}, expected arrays with a row per example"
                 )
+        if self.null_token is not None and several and several[-1].ndim not in (2, 3):
+            raise InputError(
+                f"{where}: null_token is given, expected sentences (N, L) or (N, S, L) as the last array"
+            )
         if not several:
             raise InputError(f"{where} has no array, expected the arguments of model.loss")
         if "train" in self.splits and len(several) != len(_flat(self.splits["train"])):

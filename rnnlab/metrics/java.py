@@ -83,7 +83,7 @@ def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
         If Java is missing or the tokenizer fails.
     """
     library = CAPTION_SCORERS.module("tokenizer.ptbtokenizer")
-    check_java("the Penn Treebank tokeniser")
+    check_java("the Penn Treebank tokenizer")
     jar = Path(library.__file__).with_name(library.STANFORD_CORENLP_3_4_1_JAR)
     command = ["java", "-cp", str(jar), "edu.stanford.nlp.process.PTBTokenizer"]
     command += ["-preserveLines", "-lowerCase", "-encoding", "utf-8"]
@@ -92,7 +92,7 @@ def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
     lines = done.stdout.decode().replace("\r\n", "\n").split("\n")[:-1]  # "\r\n" on Windows
     if done.returncode or len(lines) != len(sentences):
         raise JavaError(
-            f"the Penn Treebank tokeniser gave {len(lines)} lines for {len(sentences)} sentences: "
+            f"the Penn Treebank tokenizer gave {len(lines)} lines for {len(sentences)} sentences: "
             f"{_last_line(done.stderr)}"
         )
     words = {

@@ -113,6 +113,8 @@ def _draw_per_token(axes: Axes, losses: Array, history: Sequence[Mapping[str, fl
 def _draw_rewards(axes: Axes, history: Sequence[Mapping[str, float]]) -> None:
     """The mean rewards of samples and of their baseline, if that is different."""
     for column, label, color in (("reward", "samples", BLUE), ("baseline_reward", "baseline", GREY)):
+        if not all(column in row for row in history):
+            continue
         rewards = {int(row["epoch"]): row[column] for row in history}
         if column == "reward" or not np.allclose(list(rewards.values()), [row["reward"] for row in history]):
             axes.plot(

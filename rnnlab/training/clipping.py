@@ -43,10 +43,11 @@ def clip_by_norm(grads: Parameters, max_norm: float) -> float:
     Raises
     ------
     ValueError
-        If ``max_norm`` is not a positive number.
+        If ``max_norm`` is not a positive number. Infinity is one, which changes nothing.
     """
     check_parameters("clip_by_norm", "grads", grads)
-    check_option("clip_by_norm", "max_norm", Positive, max_norm)
+    if max_norm != math.inf:
+        check_option("clip_by_norm", "max_norm", Positive, max_norm)
     norm = gradient_norm(grads)
     if norm > max_norm:
         flat = grads.flat

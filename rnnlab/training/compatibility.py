@@ -15,6 +15,7 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.models.parts.losses import LOSSES
 from rnnlab.options import as_plain, described
+from rnnlab.parameters import check_parameters
 from rnnlab.reading import PathLike
 from rnnlab.training.checkpoint import (
     Checkpoint,
@@ -108,13 +109,13 @@ def check_data(path: PathLike, checkpoint: Checkpoint, data: Any, *, same: bool 
         fingerprint = fingerprint_of(data)
         if fingerprint is None:
             warnings.warn(
-                f"{type(data).__name__} has no fingerprint: that the data are those of {path} is not checked",
+                f"{type(data).__name__} has no fingerprint: its data may not be those of {path}",
                 stacklevel=2,
             )
             return
         for name in {**checkpoint.fingerprint, **fingerprint}:
             saved, given = checkpoint.fingerprint.get(name), fingerprint.get(name)
-            if json.dumps(saved) != json.dumps(given):  # for which NaN equals NaN
+            if saved != given and not _same_json(saved, given):
                 raise CheckpointError(
                     path,
                     f"fingerprint: {name}",
@@ -131,12 +132,17 @@ def fingerprint_of(data: Any) -> dict[str, Any] | None:
     TypeError
         If it is not a dict that JSON can hold.
     """
-    if not hasattr(data, "fingerprint"):
+    found = data.fingerprint() if hasattr(data, "fingerprint") else None
+    if found is None:
         return None
-    found = data.fingerprint()
     if not isinstance(found, Mapping):
         raise InputTypeError(f"Solver: data.fingerprint() returned {described(found)}, expected a dict")
     return as_json(found, "Solver: data.fingerprint()")
+
+
+def _same_json(one: Any, other: Any) -> bool:
+    """Whether two values are the same in JSON, where NaN equals NaN."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def check_words(
@@ -158,13 +164,28 @@ def check_words(
         )
 
 
-def check_tokens(model: Any, data: Any) -> None:
-    """Check that a model and its data have the same tokens for words and padding, where both have them.
+def check_fit(model: Any, data: Any, objective: Any) -> None:
+    """Check that a model and its training data fit together.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the model has no Parameters, they have other vocabularies, or the data's ``check_model`` refuses
+        the model. It is not called if an objective makes other batches of the data.
+    """
+    check_parameters("Solver", "model.params", model.params, hint="")
+    check_vocabularies(model, data)
+    if objective is None and hasattr(data, "check_model"):
+        data.check_model(model)
+
+
+def check_vocabularies(model: Any, data: Any) -> None:
+    """Check that a model and its data give the same tokens to words, where both have vocabularies.
 
     Raises
     ------
     ValueError
-        If a word has another token in the model, or data that count their own tokens do not know padding.
+        If a word has another token in the model.
     """
     for name, words in (("word_to_idx", "vocabulary"), ("source_word_to_idx", "source_vocabulary")):
         found, expected = getattr(model, name, None), getattr(getattr(data, words, None), "word_to_idx", None)
@@ -173,13 +194,6 @@ def check_tokens(model: Any, data: Any) -> None:
                 f"Solver: model.{name} has {len(found):,} words, expected the {len(expected):,} of "
                 f"data.{words}; {_differ(found, expected)}"
             )
-    padding = getattr(model, "null_token", None)
-    found = getattr(data, "null_token", padding)
-    if padding is not None and found != padding:
-        raise InputError(
-            f"Solver: data.null_token is {found}, expected {padding}, the model's token of padding, which is "
-            f"not counted: {type(data).__name__}(..., null_token={padding})"
-        )
 
 
 def _differ(found: Mapping[str, int], expected: Mapping[str, int]) -> str:

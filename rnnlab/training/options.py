@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
@@ -155,20 +155,9 @@ def check_takes(model: Any, keyword: str, reason: str) -> None:
 def as_json(value: Any, name: str) -> Any:
     """A value as it returns from JSON; TypeError, with its name, if JSON cannot hold it.
 
-    NumPy's numbers become Python's, and tuples become lists. Keys must be strings, as JSON has no others.
+    NumPy's numbers become Python's, tuples become lists, and keys become strings.
     """
-    if odd := [key for key in _keys(value) if not isinstance(key, str)]:
-        raise InputTypeError(f"{name} has the key {odd[0]!r}, expected strings as keys")
     try:
         return json.loads(json.dumps(as_plain(value)))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputTypeError(f"{name} cannot be represented in JSON: {error}") from None
-
-
-def _keys(value: Any) -> Iterator[Any]:
-    """The keys of a mapping, and of all mappings in it or in a list."""
-    if isinstance(value, Mapping):
-        yield from value
-    if isinstance(value, Mapping | list | tuple):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _keys(each)

@@ -65,7 +65,8 @@ class ParameterGroups:
     Raises
     ------
     ValueError
-        If a pattern matches no parameter, or none is left to train.
+        If a pattern matches no parameter, an earlier pattern of factors or decays matches all of its
+        parameters, or none is left to train.
     """
 
     def __init__(

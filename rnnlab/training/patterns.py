@@ -23,17 +23,19 @@ def values_by_name(
     Raises
     ------
     ValueError
-        If a pattern matches no parameter, or none that patterns before it do not match. The error begins
-        with ``option``.
+        If a pattern matches no parameter, or a single one before it matches all of its parameters. The error
+        begins with ``option``.
     """
-    for pattern in patterns:
-        if not matching(params, [pattern]):
+    matches = {pattern: matching(params, [pattern]) for pattern in patterns}
+    for place, (pattern, names) in enumerate(matches.items()):
+        if not names:
             raise InputError(f"{option} has {pattern!r}, which matches none of {', '.join(params)}")
+        if before := [each for each in [*matches][:place] if names <= matches[each]]:
+            raise InputError(
+                f"{option} has {pattern!r} after {before[0]!r}, which matches the same parameters: put "
+                f"{pattern!r} first"
+            )
     first = {name: next((each for each in patterns if fnmatchcase(name, each)), None) for name in params}
-    if unused := [pattern for pattern in patterns if pattern not in first.values()]:
-        raise InputError(
-            f"{option} has {unused[0]!r} after patterns that match the same parameters: put it before them"
-        )
     return {name: default if pattern is None else patterns[pattern] for name, pattern in first.items()}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -72,6 +71,8 @@ class Preparation:
         ------
         MemoryError
             If the batch does not fit into the memory of the device.
+        ValueError, TypeError
+            If the numbers of rows, tokens or examples that the data or the model return do not fit.
         """
         data, model = self._data, self._model
         parts = {
@@ -80,10 +81,10 @@ class Preparation:
         }
         of_model = _rows if self._objective is not None else getattr(model, "num_examples", _rows)
         count: Any = getattr(data, "num_examples", of_model)  # an objective's batches are not the model's
-        examples = sum(_counted("num_examples", count(part), least=1) for part in parts.values())
+        examples = sum(_counted("num_examples", count(part)) for part in parts.values())
         tokens = 0
         if self._objective is None:
-            tokens = sum(_counted("num_tokens", data.num_tokens(part), least=0) for part in parts.values())
+            tokens = sum(_counted("num_tokens", data.num_tokens(part)) for part in parts.values())
         ops_on(device_of(model.params.flat))  # makes the device current in this thread
         prefetch = getattr(model, "prefetch", lambda arrays: arrays)
         try:
@@ -126,7 +127,8 @@ def batch_of(data: Data, split: str, indices: np.ndarray) -> tuple[Any, ...]:
 
 def _checked_lengths(found: Any, rows: int) -> np.ndarray:
     lengths = np.asarray(found)
-    if lengths.shape != (rows,) or lengths.dtype.kind not in "iu" or (lengths < 0).any():
+    fit = lengths.shape == (rows,) and lengths.dtype.kind in "iuf"
+    if not fit or (lengths != np.abs(np.rint(lengths))).any():
         shown = lengths if lengths.shape == (rows,) else described(found)
         raise InputError(
             f"Solver: data.row_lengths returned {shown}, expected the number of tokens of each of {rows} rows"
@@ -134,16 +136,13 @@ def _checked_lengths(found: Any, rows: int) -> np.ndarray:
     return lengths
 
 
-def _counted(name: str, found: Any, least: int) -> int:
-    """A number that data or a model have counted."""
-    try:
-        count = operator.index(found)
-    except TypeError:
-        count = least - 1
-    if count < least:
+def _counted(name: str, found: Any) -> int:
+    """A number that data or a model have counted; a sum of floats may be one."""
+    number = found if np.ndim(found) == 0 and isinstance(found, int | float | np.number | np.ndarray) else -1
+    if not (number >= 0 and number == int(number)):
         shown = found if isinstance(found, int | float) else described(found)
-        raise InputTypeError(f"Solver: {name} returned {shown}, expected an integer of at least {least}")
-    return count
+        raise InputTypeError(f"Solver: {name} returned {shown}, expected an integer of at least 0")
+    return int(number)
 
 
 def _rows(batch: Sequence[Any]) -> int:

@@ -11,6 +11,7 @@ Some members are optional. The classes below describe those of a kind of trainin
     data.in_memory                   true if no thread is to prepare batches ahead (the option ``prefetch``)
     data.vocabulary                  saved with a run, and compared when it resumes
     data.preprocessing()             likewise: what new inputs need, arrays and JSON values by name
+    data.check_model(model)          raises ValueError or TypeError if the model does not fit the data
 """
 
 from __future__ import annotations

@@ -37,10 +37,9 @@ from rnnlab.options import (
     Probability,
     UpdateRuleName,
 )
-from rnnlab.parameters import check_parameters
 from rnnlab.training.callbacks.callback import Callback, check_callbacks, notify
 from rnnlab.training.checkpointing import InDirectory, InMemory, OnOtherRanks, Storage
-from rnnlab.training.compatibility import check_tokens
+from rnnlab.training.compatibility import check_fit
 from rnnlab.training.distributed import (
     check_same,
     communicator_of,
@@ -249,7 +248,6 @@ class Solver:
     ) -> None:
         check_interface("model", model, ("params", "loss", "config"))
         check_interface("data", data, ("splits", "epoch", "batch", "num_tokens"))
-        check_parameters("Solver", "model.params", model.params)
         if objective is not None:
             check_interface("objective", objective, ("check", "config", "dropout", "__call__"))
         if evaluate is not None and not callable(evaluate):
@@ -264,7 +262,7 @@ class Solver:
         if device is not None:
             check_interface("model", model, ("to",))
             model.to(device_of_rank(ranks, device))  # type: ignore[attr-defined]
-        check_tokens(model, data)
+        check_fit(model, data, objective)
         self.model, self.data, self._objective = model, data, objective
         self.callbacks = check_callbacks(callbacks) if ranks.rank == 0 else []
         self.interrupted = self.stop_requested = False
@@ -272,7 +270,8 @@ class Solver:
         self.signal: signal.Signals | None = None
         self.run_dir: Path | None = None
         average = None if ema_decay is None else ParameterAverage(ema_decay, model.params.flat)
-        self._state = TrainingState(self.options, rules, data, average, self.callbacks)
+        saved = None if ranks.rank else self.callbacks
+        self._state = TrainingState(self.options, rules, data, average, saved)
         self._update = Update(model, self.options, objective, ranks)
         self._prepare = Preparation(model, data, self.options, ranks, self._update.graphs, objective)
         self._averages_tokens = averages_tokens(model) and objective is None
@@ -345,6 +344,12 @@ class Solver:
         ValueError
             If a change is of another option, ``num_epochs`` is less than the epochs trained, or ``evaluate``,
             the schedule's function or the objective is not that of the run.
+
+        Warns
+        -----
+        UserWarning
+            If the run has the state of a callback that is not given, or a fingerprint of its data, and
+            ``data`` has none.
         """
         run = RunDirectory(run_dir, resume=True)
         checkpoint = load_saved_run(run.last, model, data, evaluate=evaluate, objective=objective)

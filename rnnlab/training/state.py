@@ -36,8 +36,8 @@ class TrainingState:
     data : Data
     average : ParameterAverage, optional
         The moving average of the parameters, if there is one.
-    callbacks : sequence of Callback
-        Their states are saved.
+    callbacks : sequence of Callback, optional
+        Their states are saved. None on ranks that have no callbacks.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class TrainingState:
         rules: Rules,
         data: Data,
         average: ParameterAverage | None = None,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[Callback] | None = (),
     ) -> None:
         self._callbacks = callbacks
         order_seed, dropout_seed = np.random.SeedSequence(options.seed).spawn(2)
@@ -83,7 +83,7 @@ class TrainingState:
         TypeError
             If JSON cannot hold the state of a callback.
         """
-        saved_states(self._callbacks)
+        saved_states(self._callbacks or ())
         if self.average is not None and not self.iteration:
             self.average.start(w)
 
@@ -235,7 +235,7 @@ class TrainingState:
                 "order": self.order.state(),
                 "rng": self.rng.bit_generator.state,
                 "totals": asdict(self.totals),
-                "callbacks": saved_states(self._callbacks),
+                "callbacks": saved_states(self._callbacks or ()),
                 **self.former,
             },
         }
@@ -265,7 +265,8 @@ class TrainingState:
             self.rng.bit_generator.state = saved["rng"]
             self.totals = EpochTotals(**saved["totals"])
             self.former = {column: saved[column] for column in FORMER if saved.get(column) is not None}
-            load_states(self._callbacks, saved.get("callbacks", ()))
+            if self._callbacks is not None:
+                load_states(self._callbacks, saved.get("callbacks", ()))
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(path, "solver", repr(error), "the state of a training run") from None
         done = (checkpoint.history[-1].get("iteration", 0) if checkpoint.history else 0) + self.order.batch

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, cast
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for
-from rnnlab.options import NotNegative, Positive, check_option
+from rnnlab.options import NotNegative, Number, Positive, check_option
 from rnnlab.training.configured import Configured
 from rnnlab.types import Array
 
@@ -122,7 +122,7 @@ class UpdateRule(Configured, ABC):
         ------
         ValueError
             If the arrays are not (P,), their shape or dtype is not that of the rule's state, or a factor is
-            negative or not finite.
+            not finite, or ``multiplier`` negative.
         TypeError
             If the arrays are of different libraries.
 
@@ -134,9 +134,10 @@ class UpdateRule(Configured, ABC):
         """
         ops = ops_for(w, dw)
         self._check(w, dw)
-        for name, factor in (("scale", scale), ("multiplier", multiplier)):
-            if not hasattr(factor, "__cuda_array_interface__"):  # reading it would wait for the GPU
-                check_option(f"{type(self).__name__}.step", name, NotNegative, factor)
+        name = f"{type(self).__name__}.step"
+        check_option(name, "multiplier", NotNegative, multiplier)
+        if not hasattr(scale, "__cuda_array_interface__"):  # reading it would wait for the GPU
+            check_option(name, "scale", Number, scale)
         if not self._arrays:
             self._arrays = {name: ops.zeros(w.shape, w.dtype) for name in self.slots}
         before = None if self.steps or type(self).__module__.startswith("rnnlab.") else w.copy()

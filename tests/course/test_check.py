@@ -192,9 +192,21 @@ def test_a_sigmoid_that_overflows():
     report = examine("selector", selector_forward, selector.backward, seed=0)
     (problem,) = report.problems
     assert problem.startswith("selector_forward: scaled has NaN or infinite elements; np.exp of a large num")
-    assert "scipy.special.expit" in problem
+    assert "scipy.special.expit and np.tanh do not overflow" in problem
     assert problem.endswith("(where some biases are large)")
     assert not report.wrong
+
+
+def test_a_sigmoid_that_is_clipped():
+    """At a large number it is nearly 1."""
+
+    def selector_forward(context, h, w, b):
+        a = np.clip(h @ w + b, -15, 15)
+        beta = (1 / (1 + np.exp(-a)))[:, None]
+        return beta * context, None
+
+    with np.errstate(all="raise"):
+        assert examine("selector", selector_forward, seed=0).passed
 
 
 def test_a_name_that_is_no_string():

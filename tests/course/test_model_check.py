@@ -25,12 +25,12 @@ class Own:
             self.model.params[name] = array
         return self.model
 
-    def loss(self, features: Any, captions: Any) -> Any:
-        loss, gradients = self._updated().loss(features, captions)
+    def loss(self, x: Any, y: Any) -> Any:  # students choose the names
+        loss, gradients = self._updated().loss(x, y)
         return loss, dict(gradients.items())
 
-    def sample(self, features: Any, max_length: int) -> Any:
-        return self._updated().sample(features, max_length)
+    def sample(self, x: Any, max_length: int) -> Any:
+        return self._updated().sample(x, max_length)
 
 
 @pytest.mark.slow

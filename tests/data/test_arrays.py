@@ -85,8 +85,22 @@ def test_several_sentences_of_each_source(rng):
 @pytest.mark.parametrize("padding", [None, 1])
 def test_padding_that_is_not_the_models(rng, padding):
     data = ArrayData({"train": (rng.standard_normal((6, 4)), sentences(rng, 6))}, null_token=padding)
-    with pytest.raises(ValueError, match=f"data.null_token is {padding}, expected 0, the model's token of p"):
-        train(CaptioningRNN(WORDS, 4, 3, 4, dtype=np.float64), data)
+    model = CaptioningRNN(WORDS, 4, 3, 4, dtype=np.float64)
+    with pytest.raises(
+        ValueError, match=f"null_token is {padding}, expected the model's token of padding: n"
+    ):
+        train(model, data)
+
+    class Counted(ArrayData):
+        def num_tokens(self, batch):
+            return model.nll(*batch)[1]
+
+    assert train(model, Counted(data.splits)).loss_history
+
+
+def test_each_split_has_sentences():
+    with pytest.raises(ValueError, match=r"^ArrayData: val: null_token is given, expected sentences"):
+        ArrayData({"train": (np.zeros((2, 3), int),), "val": (np.zeros(2, int),)}, null_token=0)
 
 
 def test_arguments_that_are_tuples(rng):

@@ -135,6 +135,7 @@ class Wrapped(CaptioningRNN):
     ("found", "error", "message"),
     [
         (lambda hidden: 0.5, TypeError, "returned a float, expected two results: loss, gradient"),
+        (lambda hidden: (None, hidden), TypeError, "its loss is None, expected a number"),
         (lambda hidden: (0.5, None), TypeError, "its gradient is None, expected float64 of shape"),
         (
             lambda hidden: (0.5, hidden[:, :1]),

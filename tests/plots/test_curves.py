@@ -26,6 +26,15 @@ def test_few_losses_are_not_smoothed(count):
     assert len(line.get_ydata()) == count
 
 
+@pytest.mark.parametrize("rewards", [["reward"], ["reward", "baseline_reward"]])
+def test_a_baseline_that_the_history_does_not_have(rewards):
+    rows = [dict.fromkeys(rewards, 0.5), {"reward": 0.75, "baseline_reward": 1.0}]
+    figure = plots.loss_curve([2.0, 1.0], [{"epoch": k + 1, **row} for k, row in enumerate(rows)])
+    labels = [line.get_label() for axes in figure.axes for line in axes.get_lines()]
+    assert ("baseline" in labels) == ("baseline_reward" in rewards)
+    assert "samples" in labels
+
+
 def test_iterations_are_whole_numbers():
     (axes,) = plots.loss_curve([2.0, 1.0]).axes
     assert (axes.get_xticks() % 1 == 0).all()

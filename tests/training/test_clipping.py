@@ -59,6 +59,12 @@ def test_clip_by_value(grads):
     np.testing.assert_array_equal(grads.flat, np.clip(before, -0.5, 0.5))
 
 
+def test_an_infinite_norm_changes_nothing(grads):
+    before = grads.flat.copy()
+    assert clip_by_norm(grads, math.inf) == gradient_norm(grads)
+    np.testing.assert_array_equal(grads.flat, before)
+
+
 @pytest.mark.parametrize("bound", [-1.0, 0, math.nan, "1", None])
 def test_bounds_that_are_not_positive(grads, bound):
     before = grads.flat.copy()

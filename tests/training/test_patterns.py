@@ -21,9 +21,11 @@ def test_the_first_pattern_that_matches_has_the_value():
     assert values == {"W_embed": 2.0, "Wx": 3.0, "none": 1.0, "Wh": 3.0, "b": 4.0, "W_vocab": 3.0}
 
 
-def test_a_pattern_after_those_that_match_all_its_parameters():
-    with pytest.raises(ValueError, match="^rates has 'Wx' after patterns that match the same parameters"):
+def test_a_pattern_after_one_that_matches_all_its_parameters():
+    with pytest.raises(ValueError, match="^rates has 'Wx' after 'W\\*', which matches the same parameters"):
         values_by_name("rates", {"W*": 3.0, "b": 2.0, "Wx": 4.0}, NAMES, 1.0)
+    values = values_by_name("rates", {"W*": 3.0, "b": 2.0, "none": 2.0, "*": 4.0}, NAMES, 1.0)
+    assert set(values.values()) == {2.0, 3.0}
 
 
 def test_a_pattern_that_matches_nothing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -40,6 +41,7 @@ def test_parts_have_about_as_many_tokens(model, data):
         (np.ones((9, 1), int), r"an array of shape \(9, 1\) .*"),
         (3, "an int"),
         ([1.5] * 9, r"\[1.5 .*"),
+        ([np.nan] * 9, r"\[nan .*"),
         ([2] * 8 + [-1], r"\[ ?2 .* -1\]"),
     ],
 )
@@ -55,14 +57,23 @@ def test_lengths_that_are_not_one_for_each_row(model, data, lengths, found):
         ("num_tokens", -1, "num_tokens returned -1, expected an integer of at least 0"),
         ("num_tokens", 3.5, "num_tokens returned 3.5, expected an integer of at least 0"),
         ("num_tokens", np.ones(3), "num_tokens returned an array of shape .*, expected an integer"),
-        ("num_examples", 0, "num_examples returned 0, expected an integer of at least 1"),
-        ("num_examples", "x", "num_examples returned .*, expected an integer of at least 1"),
+        ("num_examples", math.nan, "num_examples returned nan, expected an integer of at least 0"),
+        ("num_examples", "x", "num_examples returned .*, expected an integer of at least 0"),
     ],
 )
 def test_counts_that_are_no_integers(model, data, name, count, message):
     setattr(data, name, lambda batch: count)
     with pytest.raises(TypeError, match=f"^Solver: {message}"):
         Preparation(model, data, OPTIONS)(np.arange(9))
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int16, np.float32, np.array])
+def test_integers_of_all_types(model, data, kind):
+    data.num_tokens = lambda batch: kind(3)
+    data.row_lengths = lambda split, indices: [kind(2)] * len(indices)
+    batch = Preparation(model, data, OPTIONS)(np.arange(9))
+    assert batch.tokens == 6
+    assert isinstance(batch.tokens, int)
 
 
 def test_examples_are_counted_by_the_data(model, data):

@@ -215,6 +215,36 @@ def test_all_stop_after_the_same_iteration_and_another_number_resumes(stopping, 
     assert_same(solver, trained(attentive, accumulate=2))
 
 
+def test_the_state_of_a_callback_is_that_of_rank_0(tmp_path):
+    class Steps(Callback):
+        count = 0
+
+        def on_step(self, solver, loss, grads):
+            self.count += 1
+
+        def state(self):
+            return {"count": self.count}
+
+        def load_state(self, state):
+            self.count = state["count"]
+
+    def train(communicator, start, epochs):
+        model, data, options = attentive()
+        options = {**OPTIONS, **options, "callbacks": [callback := Steps()], "communicator": communicator}
+        if start is Solver:
+            solver = Solver(model, data, run_dir=tmp_path, **{**options, "num_epochs": epochs})
+        else:
+            given = {key: options[key] for key in ("callbacks", "communicator")}
+            solver = start(tmp_path, model, data, num_epochs=epochs, **given)
+        solver.train()
+        return callback.count
+
+    first = on_ranks(2, lambda communicator: train(communicator, Solver, 1))
+    second = on_ranks(2, lambda communicator: train(communicator, Solver.resume, 2))  # without a warning
+    assert (first[1], second[1]) == (0, 0)
+    assert second[0] == 2 * first[0] > 0
+
+
 def test_a_signal_in_one_rank_s_validation_stops_all():
     def interrupted(communicator):
         def evaluate(model):

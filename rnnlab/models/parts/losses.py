@@ -58,9 +58,11 @@ def checked_loss(function: str, found: Any, *, like: Array) -> tuple[Any, Array]
     ValueError, TypeError
         If it is something else. The error begins with ``function``.
     """
-    if not isinstance(found, tuple) or len(found) != 2:
+    if not isinstance(found, tuple | list) or len(found) != 2:
         raise InputTypeError(f"{function} returned {described(found)}, expected two results: loss, gradient")
-    gradient = found[1]
+    loss, gradient = found
+    if not isinstance(loss, int | float) and getattr(loss, "shape", None) != ():
+        raise InputTypeError(f"{function}: its loss is {described(loss)}, expected a number")
     expected = f"{like.dtype} of shape {like.shape}"
     if not hasattr(gradient, "dtype"):
         raise InputTypeError(f"{function}: its gradient is {described(gradient)}, expected {expected}")
@@ -68,7 +70,7 @@ def checked_loss(function: str, found: Any, *, like: Array) -> tuple[Any, Array]
         raise InputError(
             f"{function}: its gradient is {gradient.dtype} of shape {gradient.shape}, expected {expected}"
         )
-    return found
+    return loss, gradient
 
 
 def check_sampled_losses(prefix: str, weights: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -163,13 +163,33 @@ def saved_states(callbacks: Sequence[Callback]) -> list[tuple[str, dict[str, Any
     ------
     TypeError
         If JSON cannot hold a state.
+
+    Warns
+    -----
+    UserWarning
+        If a key is not a string, which it will be when the state is loaded.
     """
     found = []
     for callback in callbacks:
         state = _state_method(callback)
         if state is not None and (saved := state()) is not None:
             found.append((_name(callback), as_json(saved, f"{_name(callback)}.state()")))
+            if odd := [key for key in _keys(saved) if not isinstance(key, str)]:
+                warnings.warn(
+                    f"{_name(callback)}.state() has the key {odd[0]!r}, which is a string when it is loaded: "
+                    "use strings as keys",
+                    stacklevel=2,
+                )
     return found
+
+
+def _keys(value: Any) -> Iterator[Any]:
+    """The keys of a mapping, and of all mappings in it or in a list."""
+    if isinstance(value, Mapping):
+        yield from value
+    if isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _keys(each)
 
 
 def load_states(callbacks: Sequence[Callback], states: Sequence[tuple[str, dict[str, Any]]]) -> None:

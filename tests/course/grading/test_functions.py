@@ -50,6 +50,10 @@ class Plain:
 def object_forward(x, *, slots):
     cache = Slots() if slots else Plain()
     cache.x = x
+    if slots is None:
+        cache.all = [Plain() for _ in range(12)]
+        for each in cache.all:
+            each.all = cache.all
     return x, cache
 
 def object_backward(dout, cache):
@@ -133,7 +137,7 @@ def test_writes_reach_the_caller(process: StudentProcess) -> None:
 
 def test_writes_into_caches_that_are_objects(process: StudentProcess) -> None:
     backward = RemoteFunction(process, "object_backward")
-    for slots in (False, True):
+    for slots in (False, True, None):
         _, cache = RemoteFunction(process, "object_forward", keep_cache=True)(np.ones(1), slots=slots)
         before = cache[0].copy()
         backward(np.zeros(1), cache)

@@ -81,10 +81,10 @@ def test_a_state_that_json_cannot_hold(tmp_path):
 
 
 @pytest.mark.parametrize("state", [{1: 2}, {"k": [{True: 1}]}])
-def test_a_state_with_keys_that_json_would_change(tmp_path, state):
+def test_a_state_with_keys_that_json_changes(tmp_path, state):
     callback = Sum()
     callback.state = lambda: state
-    with pytest.raises(TypeError, match=r"Sum.state\(\) has the key (1|True), expected strings as keys"):
+    with pytest.warns(UserWarning, match=r"Sum.state\(\) has the key (1|True), which is a string when it is"):
         solver_of([callback], tmp_path).train()
 
 

@@ -294,13 +294,20 @@ def _line(filename: str, number: int) -> str:
 _Path = tuple[Any, ...]  # the keys and indices that lead to an array in a value
 
 
-def _arrays(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, np.ndarray]]:
-    """All arrays in a value, including those in nested tuples, lists, dicts and attributes of objects."""
+def _arrays(
+    value: Any, path: _Path = (), seen: dict[int, Any] | None = None
+) -> Iterator[tuple[_Path, np.ndarray]]:
+    """All arrays in a value, including those in nested tuples, lists, dicts and attributes of objects.
+
+    What is not an array is searched once.
+    """
+    seen = {} if seen is None else seen
     if isinstance(value, np.ndarray):
         yield path, value
-    elif len(path) < 10:
+    elif len(path) < 10 and id(value) not in seen:
+        seen[id(value)] = value
         for key, each in _parts(value):
-            yield from _arrays(each, (*path, key))
+            yield from _arrays(each, (*path, key), seen)
 
 
 def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
