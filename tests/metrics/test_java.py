@@ -97,11 +97,11 @@ def test_lines_that_end_as_on_windows(monkeypatch, tmp_path):
 @pytest.mark.parametrize("script", ["exit 1", "echo one line"])
 def test_broken_ptb_tokenizer(monkeypatch, tmp_path, script):
     fake_java(monkeypatch, tmp_path, script)
-    with pytest.raises(JavaError, match="the Penn Treebank tokeniser gave . lines for 2 sentences"):
+    with pytest.raises(JavaError, match="the Penn Treebank tokenizer gave . lines for 2 sentences"):
         ptb_tokenizer(["a", "b"])
 
 
 def test_ptb_tokenizer_without_java(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(JavaError, match="the Penn Treebank tokeniser needs Java"):
+    with pytest.raises(JavaError, match="the Penn Treebank tokenizer needs Java"):
         ptb_tokenizer(["a"])
