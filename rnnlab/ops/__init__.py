@@ -297,7 +297,7 @@ def _for_numpy() -> _Choice:
 
 
 _INSTALL = 'pip install "rnnlab[fast]"'
-_INSTALL_CUPY = 'install the extra cuda12 or cuda13, depending on your driver: pip install -e ".[cuda13]"'
+_INSTALL_CUPY = 'pip install "rnnlab[cuda12]" or "rnnlab[cuda13]", depending on your driver'
 
 
 def _reference(reason: str) -> _Choice:

@@ -20,7 +20,7 @@ def test_graphs_need_a_gpu(recipe, tmp_path, capsys):
     ("device", "message"),
     [
         ("cuda", "rnnlab caption: device is 'cuda', expected 'cpu', 'gpu' or 'gpu:N'"),
-        ("gpu", "rnnlab caption: device is 'gpu', which needs CuPy: install the extra cuda12 or"),
+        ("gpu", "rnnlab caption: device is 'gpu', which needs CuPy: pip install \"rnnlab[cuda12]\" or"),
     ],
 )
 def test_a_device_that_is_not_there(device, message, run, capsys, monkeypatch):

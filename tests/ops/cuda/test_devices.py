@@ -29,7 +29,7 @@ def test_without_cupy(monkeypatch):
         raise ModuleNotFoundError("No module named 'cupy'", name="cupy")
 
     monkeypatch.setattr(ops.importlib, "import_module", missing)
-    assert ops.describe_gpu().startswith("none, CuPy is not installed: install the extra cuda12")
+    assert ops.describe_gpu().startswith('none, CuPy is not installed: pip install "rnnlab[cuda12]"')
 
 
 def test_with_a_cupy_that_does_not_load(monkeypatch):
