@@ -41,7 +41,8 @@ class Report:
     functions : tuple of str
         The checked functions: their names, and where they are defined.
     errors : dict of str to float
-        The relative distance of each result and gradient from the correct one, the largest over all inputs.
+        The relative distance of each result and gradient from the correct one, the largest over all inputs;
+        on inputs with a tolerance it is divided by that.
     problems : list of str
         Exceptions, wrong numbers of results, wrong shapes, and writes into the caller's arrays.
     diagnoses : list of Diagnosis

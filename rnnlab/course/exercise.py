@@ -177,7 +177,7 @@ class Exercise:
     def overflow(self) -> str:
         """What is usually wrong where large inputs give NaN or infinity."""
         if self.is_loss:
-            return "np.exp of a large score is infinite: subtract the largest score first"
+            return "np.exp is infinite, or 0 for a whole row: subtract the largest score of each row first"
         return "np.exp of a large number is infinite: scipy.special.expit and np.tanh do not overflow"
 
     def draw(self, rng: np.random.Generator, *, square: bool = False, ones: str = "") -> Draw:
@@ -222,6 +222,8 @@ class Draw:
         The special property of these inputs, such as "where N = T = 1"; "" if there is none.
     tolerance : float
         The factor of the errors that pass: more than 1 where an approximation is right.
+    overflows : bool
+        Whether np.exp of these inputs may be infinite.
     """
 
     sizes: Sizes
@@ -230,6 +232,7 @@ class Draw:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     note: str = ""
     tolerance: float = 1.0
+    overflows: bool = False
 
     def options_of(self, kind: str) -> dict[str, Any]:
         """The keyword arguments of the forward or the backward."""

@@ -65,7 +65,8 @@ def _words(rng: np.random.Generator, sizes: Sizes) -> Array:
 def _large_scores(rng: np.random.Generator, draw: Draw) -> Draw:
     """A draw with a large number added to all scores of each step or row, which does not change the loss."""
     x = draw.inputs["x"]
-    return replace(draw, inputs={**draw.inputs, "x": x + 1000.0 * (np.arange(x.shape[-2])[:, None] - 1)})
+    large = x + 1000.0 * (np.arange(x.shape[-2])[:, None] - 1)
+    return replace(draw, inputs={**draw.inputs, "x": large}, overflows=True)
 
 
 def _large_preactivations(rng: np.random.Generator, draw: Draw) -> Draw:
@@ -73,7 +74,8 @@ def _large_preactivations(rng: np.random.Generator, draw: Draw) -> Draw:
     b = draw.inputs["b"]
     signs = rng.choice([-1.0, 1.0], b.shape)
     signs[0] = 1
-    return replace(draw, inputs={**draw.inputs, "b": b + 1000 * signs}, tolerance=100.0)
+    large = b + 1000 * signs
+    return replace(draw, inputs={**draw.inputs, "b": large}, tolerance=100.0, overflows=True)
 
 
 def _gaps(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:

@@ -181,7 +181,7 @@ class Runs:
                 hint = self._exchanged(name, found, draw) or _hint(array, shape, draw)
                 misfits.append((name, f"{self.function}: {problem}{hint}"))
             elif not np.isfinite(array).all():
-                hint = f"; {self.exercise.overflow}" if "large" in draw.note else ""
+                hint = f"; {self.exercise.overflow}" if draw.overflows else ""
                 misfits.append((name, f"{self.function}: {name} has NaN or infinite elements{hint}"))
         return misfits
 

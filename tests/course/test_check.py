@@ -168,14 +168,15 @@ def softmax_with(shifted):
 
 
 @pytest.mark.parametrize(
-    "shifted",
-    [lambda x: x, lambda x: np.clip(x, -5, 5), lambda x: x - x.max()],
+    ("shifted", "finite"),
+    [(lambda x: x, False), (lambda x: np.clip(x, -5, 5), True), (lambda x: x - x.max(), False)],
     ids=["overflow", "clipped", "largest of all"],
 )
-def test_large_scores(shifted):
+def test_large_scores(shifted, finite):
     report = examine("temporal_softmax_loss", softmax_with(shifted), seed=0)
     assert not report.passed
     assert "where a large number is added to all scores of a step" in str(report)
+    assert ("subtract the largest score of each row first" in str(report)) == (not finite)
     right = softmax_with(lambda x: x - x.max(axis=2, keepdims=True))
     assert examine("temporal_softmax_loss", right, seed=0).passed
 
