@@ -118,7 +118,7 @@ UpdateRuleName: TypeAlias = (
     Literal["sgd", "momentum", "rmsprop", "adagrad", "adadelta", "adam", "adamw"] | str
 )
 AttentionScore: TypeAlias = Literal["additive", "dot", "bilinear"]
-Output: TypeAlias = Literal["linear", "deep"]
+Output: TypeAlias = Literal["linear", "concat", "deep"]
 LossAverage: TypeAlias = Literal["batch", "token"]
 Initialisation: TypeAlias = Literal["course", "uniform"]
 FloatType: TypeAlias = Annotated[DTypeLike, Stored(Literal["float32", "float64"])]

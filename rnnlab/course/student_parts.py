@@ -197,7 +197,7 @@ class StudentOutput(LinearOutput):
 class GivenScores:
     """An output layer whose inputs are the scores."""
 
-    is_deep = False
+    reads_contexts = False
 
     def __init__(self, vocabulary_size: int) -> None:
         self.vocabulary_size = vocabulary_size

@@ -79,6 +79,9 @@ def _models(rng: np.random.Generator, cells: Sequence[str]) -> Iterator[tuple[st
         regularisation = {name: rate for name, rate in rates.items() if allows(cell, {name: rate})}
         regularised = captioner(cell, regularisation=regularisation)
         yield f"CaptioningRNN {cell} regularised", regularised, (image, captions)
+    for cell in cells:
+        concat = captioner(cell, attention="additive", target_attention=True, output="concat")
+        yield f"CaptioningRNN {cell} concatenated output", concat, (regions, captions)
     arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}
     for cell in cells:
         yield f"CaptioningRNN {cell} ARNet", captioner(cell, **arnet), (image, captions)

@@ -89,8 +89,9 @@ class CaptioningRNN(EncoderDecoder):
         Probability of dropping an element of the hidden states that layers 2 and higher read. Must be 0 with
         a single layer.
     output_dropout : float in [0, 1)
-        Probability of dropping an element of the vectors that are scored: the hidden states, or with
-        ``output="deep"`` the units of the deep layer.
+        Probability of dropping an element of the vectors that are scored: the hidden states; with
+        ``output="concat"`` the words and contexts as well; with ``output="deep"`` the units of the deep
+        layer.
     attention : None, "additive", "dot" or "bilinear"
         Score of the attention to the L regions of the image, or None for no attention. With attention,
         features are (N, L, D), and the mean of the regions gives the initial state (Xu et al. 2015).
@@ -112,11 +113,14 @@ class CaptioningRNN(EncoderDecoder):
         With ``attention``: a Review Net or Recurrent Nested Model between regions and decoder, with
         ``blocks``, ``steps``, ``inter``, ``intra`` and ``dropout``; see
         :class:`~rnnlab.models.parts.reviewer.ReviewerOptions`. The decoder then attends to thought vectors.
-    output : "linear" or "deep"
-        Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
+    output : "linear", "concat" or "deep"
+        What the scores are computed from: the hidden state alone; the hidden state, the input word and the
+        contexts, by one affine map (Xia et al. 2017, eq. 11); or the same through a hidden layer (Xu et al.
+        2015, eq. 7).
     tied_embeddings : bool
         Whether the word vectors are also the weight of the scores, W_vocab = W_embed^T (Press and Wolf
-        2017). With the "linear" output this needs ``hidden_dim`` equal to ``wordvec_dim``.
+        2017). With the "linear" output this needs ``hidden_dim`` equal to ``wordvec_dim``; an error with
+        "concat".
     doubly_stochastic : float >= 0
         Weight of the loss that encourages attention to every region (Xu et al. 2015, eq. 14). With a
         ``reviewer``, the loss applies to the thought vectors, which the decoder then attends to.

@@ -149,12 +149,12 @@ class EncoderDecoder(Inference, ABC):
     def widened_from(self, config: Mapping[str, Any]) -> tuple[str, ...]:
         """The parameters of which a warm start from a model with ``config`` may fill the first rows only.
 
-        That is the deep output's weight of the contexts, if the other model attends to the source only and
-        this one to both source and target.
+        That is the output layer's weight of the contexts, if the contexts of the other model are the first
+        ones of this model: it attends to the source only, or to nothing.
         """
-        one = config.get("attention") and not config.get("target_attention")
-        both = self._options["attention"] and self._options["target_attention"]
-        return ("W_deep_z",) if one and both else ()
+        weight = {"concat": "W_vocab", "deep": "W_deep_z"}.get(self._options["output"])
+        other, own = _contexts(config), _contexts(self._options)
+        return (weight,) if weight and len(other) < len(own) and own[: len(other)] == other else ()
 
     # ------------------------------------------------------------------ training
 
@@ -418,3 +418,8 @@ class EncoderDecoder(Inference, ABC):
             reverse=inputs.reversed_rows,
         )
         return self._weighted("encoder_reconstruction", term, scales.share), dmemory
+
+
+def _contexts(options: Mapping[str, Any]) -> list[str]:
+    """What a model with these options attends to, in the order of the contexts."""
+    return [name for name in ("attention", "target_attention") if options.get(name)]

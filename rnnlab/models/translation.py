@@ -89,11 +89,14 @@ class Seq2Seq(EncoderDecoder):
         With ``attention``: a Review Net or Recurrent Nested Model between encoder and decoder, with
         ``blocks``, ``steps``, ``inter``, ``intra`` and ``dropout``; see
         :class:`~rnnlab.models.parts.reviewer.ReviewerOptions`. The decoder then attends to thought vectors.
-    output : "linear" or "deep"
-        Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
+    output : "linear", "concat" or "deep"
+        What the scores are computed from: the hidden state alone; the hidden state, the input word and the
+        contexts, by one affine map (Xia et al. 2017, eq. 11); or the same through a hidden layer (Xu et al.
+        2015, eq. 7).
     tied_embeddings : bool
         Whether the word vectors of the target are also the weight of the scores, W_vocab = W_embed^T (Press
-        and Wolf 2017). With the "linear" output this needs ``hidden_dim`` equal to ``wordvec_dim``.
+        and Wolf 2017). With the "linear" output this needs ``hidden_dim`` equal to ``wordvec_dim``; an error
+        with "concat".
     word_dropout : float in [0, 1)
         Probability of dropping an element of a word vector, of the source and of the target.
     layer_dropout : float in [0, 1)

@@ -62,7 +62,7 @@ def warm_start(path: PathLike, model: Any, data: Any = None) -> WarmStart:
     With ``data``, on which the model will train, the result says whether they are prepared as those of the
     checkpoint. Other data are not an error: the model may learn them from these parameters.
 
-    A deep output that reads the contexts of source and target may start from one that reads the source's
+    An output layer that reads the contexts of source and target may start from one that reads the source's
     context only, which uses the first rows of the weight. All other parameters must have the checkpoint's
     shapes.
 
@@ -72,8 +72,8 @@ def warm_start(path: PathLike, model: Any, data: Any = None) -> WarmStart:
         As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies, the cells, the outputs, the
         readouts, the activations of the initial state, the numbers of layers or the places where an image
         enters differ, if only one model has a reviewer, tied embeddings or classes, if both attend to an
-        image and the initial states come from different vectors, if a deep output reads other contexts, if
-        the shapes of a parameter do not fit, or if no parameter has the same name.
+        image and the initial states come from different vectors, if the output layers read other contexts,
+        if the shapes of a parameter do not fit, or if no parameter has the same name.
     """
     checkpoint = load_checkpoint(path)
     config = checkpoint.model.get("config", {})
@@ -134,7 +134,7 @@ def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, A
 
     Rows belong to words, and columns to gates of the cell. ``Wx`` may read words or a sequence to classify.
     ``W_proj`` may map an image to a state or to a word vector; with attention to regions, it maps their mean
-    or a global vector. ``W_vocab`` may read a state or a deep output, ``W_deep_z`` the contexts of one
+    or a global vector. ``W_vocab`` may read a state or a deep output, it or ``W_deep_z`` the contexts of one
     attention or the other, and ``source_`` parameters may attend to the source or to thought vectors.
     ``W_embed`` may be the weight of the scores as well.
     """
@@ -159,7 +159,8 @@ def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, A
     if found.get("target_attention") and wanted.get("target_attention"):
         _check_equal(path, "target_delay", found.get("target_delay"), wanted.get("target_delay"))
     contexts = [_contexts(each) for each in (found, wanted)]
-    if "deep" in (found.get("output"), wanted.get("output")) and contexts in _OTHER_CONTEXTS:
+    outputs = {found.get("output"), wanted.get("output")}
+    if outputs & {"concat", "deep"} and contexts in _OTHER_CONTEXTS:
         raise CheckpointError(path, "model: attention", contexts[0], f"{contexts[1]}, as the model has")
     for name in ("source_word_to_idx", "word_to_idx"):
         if name in found and name in wanted:

@@ -75,6 +75,7 @@ def test_a_parameter_is_set_from_either_library(device):
     [
         {"cell_type": "lstm"},
         {"cell_type": "gru", "attention": "additive", "target_attention": True, "output": "deep"},
+        {"cell_type": "lstm", "attention": "additive", "target_attention": True, "output": "concat"},
         {"cell_type": "gru", "attention": "additive", "global_dim": 5},
     ],
     ids=lambda options: "-".join(map(str, options.values())),

@@ -25,7 +25,7 @@ COMBINATIONS += [
     for cell in ("gru", "lstm")
     for attention in (None, "additive", "bilinear")
     for target in (False, True)
-    for output in ("deep", "linear")
+    for output in ("deep", "linear", "concat")
 ]
 COMBINATIONS += [
     {"cell_type": cell, "decoder_layers": layers, "attention": attention}
@@ -196,7 +196,7 @@ def test_a_model_from_its_configuration():
         ({"num_layers": 0}, "num_layers is 0, expected an integer of at least 1"),
         ({"layer_dropout": 1.0}, "layer_dropout is 1.0"),
         ({"label_smoothing": 1.0}, "label_smoothing is 1.0"),
-        ({"output": "wide"}, "output is 'wide', expected one of 'linear', 'deep'"),
+        ({"output": "wide"}, "output is 'wide', expected one of 'linear', 'concat', 'deep'"),
         ({"attention": "loud"}, "attention is 'loud'"),
         ({"attention": "dot"}, "Seq2Seq: attention is 'dot', .* found 4 and 8"),
         ({"cell_type": "tree"}, "cell_type is 'tree'"),

@@ -179,7 +179,7 @@ def sentences(draws: Draws, attention: str | None) -> dict[str, Any]:
     options: dict[str, Any] = {
         "wordvec_dim": draws.size(),
         "attention_dim": draws.optional(draws.size),
-        "output": draws.one_of("linear", "deep"),
+        "output": draws.one_of("linear", "concat", "deep"),
         "word_dropout": draws.rate(),
         "tied_embeddings": draws.chance(0.3),
         "reviewer": None,
@@ -210,8 +210,8 @@ def with_effect(options: dict[str, Any]) -> dict[str, Any]:
         "layer_dropout": options.get("num_layers", 1) == 1
         and options.get("decoder_layers") in (None, 1)
         and options.get("image_input") != "second_layer",
-        "tied_embeddings": options.get("output") == "linear"
-        and options.get("wordvec_dim") != options["hidden_dim"],
+        "tied_embeddings": options.get("output") == "concat"
+        or (options.get("output") == "linear" and options.get("wordvec_dim") != options["hidden_dim"]),
     }
     kept = {name: value for name, value in options.items() if not left_out.get(name)}
     if options["regularisation"] and not options["regularisation"]["recurrent_dropout"]:

@@ -283,6 +283,10 @@ def sentence_loss(
         if "W_deep_z" in p:
             a = a + stacked(decoded.contexts, words, len(p["W_deep_z"]))[scored] @ p["W_deep_z"]
         read = a.tanh()
+    if o["output"] == "concat":
+        size = len(p["W_vocab"]) - o["hidden_dim"] - o["wordvec_dim"]
+        contexts = stacked(decoded.contexts, words, size)[scored]
+        read = torch.cat([read, words[scored], contexts], 1)
     W_vocab = p["W_embed"].T if o["tied_embeddings"] else p["W_vocab"]
     scores = noise.dropout(read, o["output_dropout"]) @ W_vocab + p["b_vocab"]
     losses = cross_entropy(

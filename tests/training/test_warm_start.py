@@ -184,6 +184,11 @@ REVIEWER = {"attention": "additive", "reviewer": {"blocks": 1, "steps": 2}}
             "attention: found attention to the source alone, expected attention to the past states alone, as",
         ),
         (
+            {"target_attention": True, "output": "concat"},
+            {"attention": "additive", "output": "concat"},
+            "attention: found attention to the past states alone, expected attention to the source alone, as",
+        ),
+        (
             {"target_attention": True},
             {"target_attention": True, "target_delay": 2},
             "target_delay: found None, expected 2, as the model has",
@@ -215,6 +220,36 @@ def test_parameters_that_mean_the_same(first, second, tmp_path):
     model, other = (CaptioningRNN(TARGET, **IMAGES, **options) for options in (first, second))
     save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
     assert {"W_proj", "W_embed", "Wx", "W_vocab"} <= set(warm_start(path, other).loaded)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {"attention": "additive"}),
+        ({}, {"target_attention": True}),
+        ({"attention": "additive"}, {"attention": "additive", "target_attention": True}),
+    ],
+)
+def test_a_concatenated_output_with_more_contexts(first, second, tmp_path):
+    """The rows of the contexts come last, so that the scores of the first model are the first rows' part."""
+    path = tmp_path / "best.h5"
+    model, other = (
+        CaptioningRNN(TARGET, **IMAGES, **options, output="concat") for options in (first, second)
+    )
+    save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
+    own = other.params["W_vocab"].copy()
+    assert warm_start(path, other).widened == ("W_vocab",)
+    rows = len(model.params["W_vocab"])
+    np.testing.assert_array_equal(other.params["W_vocab"][:rows], model.params["W_vocab"])
+    np.testing.assert_array_equal(other.params["W_vocab"][rows:], own[rows:])
+
+
+def test_a_concatenated_output_with_fewer_contexts(tmp_path):
+    path = tmp_path / "best.h5"
+    model = CaptioningRNN(TARGET, **IMAGES, attention="additive", output="concat")
+    save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
+    with pytest.raises(CheckpointError, match="parameters: W_vocab: found shape"):
+        warm_start(path, CaptioningRNN(TARGET, **IMAGES, output="concat"))
 
 
 def test_a_classifier_begins_as_no_captioner(tmp_path):

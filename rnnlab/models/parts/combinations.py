@@ -98,6 +98,11 @@ def _check_tied(model: str, options: Mapping[str, Any]) -> None:
     """Raise ValueError if word vectors cannot be the weight of the scores, because of their size."""
     if not options.get("tied_embeddings") or options["output"] == "deep":
         return
+    if options["output"] == "concat":
+        raise InputError(
+            f"{model}: tied_embeddings is True, expected False with output 'concat', whose weight "
+            "has rows for the word and the contexts as well: use output 'linear' or 'deep'"
+        )
     if options["hidden_dim"] != options["wordvec_dim"]:
         raise InputError(
             f"{model}: tied_embeddings is True, which needs hidden_dim and wordvec_dim to be equal with "

@@ -1,4 +1,4 @@
-"""Output layers: hidden states (and, for deep output, contexts and words) to scores over the vocabulary."""
+"""Output layers: hidden states, or hidden states, contexts and words, to scores over the vocabulary."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OutputInputs(NamedTuple):
 class LinearOutput:
     """Dropout, then an affine map of the hidden state to scores."""
 
-    is_deep = False
+    reads_contexts = False
 
     def __init__(self, hidden_dim: int, vocabulary_size: int, *, dropout: float = 0.0) -> None:
         self.hidden_dim, self.vocabulary_size, self.dropout = hidden_dim, vocabulary_size, dropout
@@ -90,15 +90,69 @@ class TiedOutput(LinearOutput):
         return ops.matmul(dscores, weight)
 
 
+class ConcatOutput:
+    """Scores from the hidden state, the contexts and the input word, by one affine map.
+
+        scores = dropout([h, y, z]) W_vocab + b_vocab
+
+    y is the word vector (M, W). W_vocab has the shape (H + W + C, V): its rows are the matrices W, W_y and
+    [W^e, W^d] of eq. 11 of Xia et al. (2017). Those of the contexts are the last, so that a model with one
+    more context begins with the rows of a model without it.
+
+    Parameters
+    ----------
+    hidden_dim, wordvec_dim, context_dim, vocabulary_size : int
+        H, W, C and V; C is 0 without contexts.
+    dropout : float in [0, 1)
+        Probability of dropping an element of h, y or z.
+    """
+
+    reads_contexts = True
+
+    def __init__(
+        self,
+        hidden_dim: int,
+        wordvec_dim: int,
+        context_dim: int,
+        vocabulary_size: int,
+        *,
+        dropout: float = 0.0,
+    ) -> None:
+        self.hidden_dim, self.wordvec_dim, self.vocabulary_size = hidden_dim, wordvec_dim, vocabulary_size
+        self._map = LinearOutput(hidden_dim + wordvec_dim + context_dim, vocabulary_size, dropout=dropout)
+
+    def shapes(self) -> Shapes:
+        """W_vocab and b_vocab."""
+        return self._map.shapes()
+
+    def fan_ins(self) -> FanIns:
+        """Those that differ from a weight's number of rows."""
+        return self._map.fan_ins()
+
+    def forward(self, params: Parameters, inputs: OutputInputs, *, rng: Random = None) -> tuple[Array, Any]:
+        """Hidden states (M, H), contexts (M, C) and words (M, W) to scores (M, V)."""
+        read = [inputs.hidden, inputs.words]
+        if inputs.contexts is not None:
+            read.append(inputs.contexts)
+        joined = OutputInputs(ops_for(inputs.hidden).concatenate(read, axis=1))
+        return self._map.forward(params, joined, rng=rng)
+
+    def backward(self, dscores: Array, cache: Any, grads: Parameters) -> OutputInputs:
+        """Add the parameters' gradients; return the gradients of hidden states, contexts and words."""
+        djoined = self._map.backward(dscores, cache, grads).hidden
+        words, contexts = self.hidden_dim, self.hidden_dim + self.wordvec_dim
+        dcontexts = djoined[:, contexts:] if djoined.shape[1] > contexts else None
+        return OutputInputs(djoined[:, :words], dcontexts, djoined[:, words:contexts])
+
+
 class DeepOutput:
     """Scores from the hidden state, the contexts and the input word, through a hidden layer.
 
         t = tanh(h W_h + z W_z + y + b)         (M, W), y is the word vector (M, W)
         scores = dropout(t) W_vocab + b_vocab
 
-    Eq. 7 of Xu et al. (2015) with tanh and a bias. Eq. 11 of Xia et al. (2017) has the same inputs, but maps
-    them to the scores directly. Without contexts there is no term z W_z. W_h, W_z and b are the parameters
-    W_deep_h, W_deep_z and b_deep.
+    Eq. 7 of Xu et al. (2015) with tanh and a bias. Without contexts there is no term z W_z. W_h, W_z and b
+    are the parameters W_deep_h, W_deep_z and b_deep.
 
     Parameters
     ----------
@@ -108,7 +162,7 @@ class DeepOutput:
         H and C; C is 0 without contexts.
     """
 
-    is_deep = True
+    reads_contexts = True
 
     def __init__(self, output: LinearOutput, hidden_dim: int, context_dim: int) -> None:
         self.output, self.hidden_dim, self.context_dim = output, hidden_dim, context_dim
@@ -152,10 +206,17 @@ class DeepOutput:
 
 def build_output(
     context_dim: int, vocabulary_size: int, options: Mapping[str, Any]
-) -> LinearOutput | DeepOutput:
+) -> LinearOutput | ConcatOutput | DeepOutput:
     """The output layer that the options of a model choose."""
-    is_deep, hidden_dim = options["output"] == "deep", options["hidden_dim"]
+    hidden_dim, wordvec_dim, dropout = (
+        options[name] for name in ("hidden_dim", "wordvec_dim", "output_dropout")
+    )
     kind = TiedOutput if options["tied_embeddings"] else LinearOutput
-    size = options["wordvec_dim"] if is_deep else hidden_dim
-    output = kind(size, vocabulary_size, dropout=options["output_dropout"])
-    return DeepOutput(output, hidden_dim, context_dim) if is_deep else output
+    match options["output"]:
+        case "concat":
+            return ConcatOutput(hidden_dim, wordvec_dim, context_dim, vocabulary_size, dropout=dropout)
+        case "deep":
+            output = kind(wordvec_dim, vocabulary_size, dropout=dropout)
+            return DeepOutput(output, hidden_dim, context_dim)
+        case _:
+            return kind(hidden_dim, vocabulary_size, dropout=dropout)

@@ -80,6 +80,11 @@ def classifier(**options):
             {"tied_embeddings": True},
             "needs hidden_dim and wordvec_dim to be equal with output 'lin",
         ),
+        (
+            captioner,
+            {"tied_embeddings": True, "output": "concat"},
+            "expected False with output 'concat', whose weight has",
+        ),
         (captioner, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),
         (translator, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),
         (classifier, {"init_scale": 0.5}, "needs initialisation 'uniform', found 'course'"),

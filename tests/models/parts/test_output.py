@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs, TiedOutput, build_output
+from rnnlab.models.parts.output import (
+    ConcatOutput,
+    DeepOutput,
+    LinearOutput,
+    OutputInputs,
+    TiedOutput,
+    build_output,
+)
 from rnnlab.parameters import Parameters
 
 from .checks import H, N, P, V, W, assert_part, dropout_rng, random_parameters
@@ -33,8 +40,12 @@ def test_linear_output(kind, rng):
 
 
 @pytest.mark.parametrize("context_dim", [0, P])
-def test_deep_output(context_dim, rng):
-    part = DeepOutput(LinearOutput(W, V, dropout=0.3), H, context_dim)
+@pytest.mark.parametrize("kind", ["concat", "deep"])
+def test_an_output_that_reads_contexts(kind, context_dim, rng):
+    if kind == "concat":
+        part = ConcatOutput(H, W, context_dim, V, dropout=0.3)
+    else:
+        part = DeepOutput(LinearOutput(W, V, dropout=0.3), H, context_dim)
     names = ["hidden", "contexts", "words"] if context_dim else ["hidden", "words"]
 
     def forward(params, **inputs):
@@ -55,6 +66,17 @@ def test_deep_output_is_its_equation(rng):
     scores, _ = part.forward(params, OutputInputs(h, z, y))
     t = np.tanh(h @ params["W_deep_h"] + z @ params["W_deep_z"] + y + params["b_deep"])
     np.testing.assert_allclose(scores, t @ params["W_vocab"] + params["b_vocab"], rtol=1e-12)
+
+
+def test_a_concatenated_output_is_its_equation(rng):
+    """Eq. 11 of Xia et al. (2017), with a matrix for each input."""
+    part = ConcatOutput(H, W, P, V)
+    params = random_parameters(part, rng)
+    h, z, y = (rng.standard_normal((N, size)) for size in (H, P, W))
+    scores, _ = part.forward(params, OutputInputs(h, z, y))
+    of_state, of_word, of_contexts = np.split(params["W_vocab"], [H, H + W])
+    expected = y @ of_word + h @ of_state + z @ of_contexts + params["b_vocab"]
+    np.testing.assert_allclose(scores, expected, rtol=1e-12)
 
 
 def test_a_tied_output_is_a_linear_one_with_the_word_vectors(rng):
@@ -103,3 +125,16 @@ def test_the_options_choose_the_layer(output, kind, context_dim, tied):
     assert reads.hidden_dim == (W if output == "deep" else H)
     assert part.shapes().get("W_vocab") == (None if tied else (reads.hidden_dim, V))
     assert ("W_deep_z" in part.shapes()) == (output == "deep" and context_dim > 0)
+
+
+@pytest.mark.parametrize("context_dim", [0, P])
+def test_the_option_concat(context_dim, rng):
+    options = {"output": "concat", "hidden_dim": H, "wordvec_dim": W, "output_dropout": 0.5}
+    part = build_output(context_dim, V, options | {"tied_embeddings": False})
+    assert isinstance(part, ConcatOutput)
+    assert part.shapes() == {"W_vocab": (H + W + context_dim, V), "b_vocab": (V,)}
+    params = random_parameters(part, rng)
+    inputs = OutputInputs(*(rng.standard_normal((N, size)) for size in (H, context_dim, W)))
+    scores, _ = part.forward(params, inputs)
+    dropped, _ = part.forward(params, inputs, rng=dropout_rng())
+    assert not np.allclose(scores, dropped)

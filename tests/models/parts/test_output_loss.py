@@ -5,7 +5,7 @@ import pytest
 
 from rnnlab.layers import affine_forward, softmax_loss
 from rnnlab.models.parts import output_loss as module
-from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs
+from rnnlab.models.parts.output import ConcatOutput, DeepOutput, LinearOutput, OutputInputs
 from rnnlab.models.parts.output_loss import OutputLoss, output_loss, output_nll
 from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.models.parts.values import Decoded
@@ -74,10 +74,13 @@ def test_weights_of_rows(rng):
     np.testing.assert_allclose(grads.flat, expected_grads.flat, atol=1e-12)
 
 
-@pytest.mark.parametrize("deep", [False, True])
-def test_the_loss_of_sentences_is_that_of_their_real_targets(deep, rng):
+@pytest.mark.parametrize(
+    "output",
+    [LinearOutput(4, 6), ConcatOutput(4, 3, 2, 6), DeepOutput(LinearOutput(3, 6), 4, 2)],
+    ids=["linear", "concat", "deep"],
+)
+def test_the_loss_of_sentences_is_that_of_their_real_targets(output, rng):
     """The inputs are (N, T, ...); steps without a target are not read, and their gradient is zero."""
-    output = DeepOutput(LinearOutput(3, 6), 4, 2) if deep else LinearOutput(4, 6)
     params = Parameters(output.shapes(), np.float64)
     params.flat[...] = rng.standard_normal(params.flat.size)
     forced = TeacherForced.of(np.array([[1, 3, 0, 5, 2], [1, 4, 2, 0, 0]]), 0)
@@ -85,7 +88,9 @@ def test_the_loss_of_sentences_is_that_of_their_real_targets(deep, rng):
     real = np.array([[1, 0, 1, 1], [1, 1, 0, 0]], bool)
     for array in (hidden, contexts, words):
         array[~real] = np.nan
-    rows = OutputInputs(hidden[real], contexts[real], words[real]) if deep else OutputInputs(hidden[real])
+    rows = OutputInputs(hidden[real])
+    if not isinstance(output, LinearOutput):
+        rows = OutputInputs(hidden[real], contexts[real], words[real])
     grads, expected_grads = params.zeros_like(), params.zeros_like()
     expected, drows = output_loss(output, params, rows, forced.targets, weights=0.5, grads=expected_grads)
 
