@@ -39,7 +39,9 @@ class Parameters(MutableMapping[str, Array]):
     Raises
     ------
     ValueError
-        If ``flat`` does not have the size and the dtype that the shapes ask for.
+        If ``flat`` does not have the size and the dtype that the shapes ask for, or a size is negative.
+    TypeError
+        If a name is no text, or a shape no tuple of integers.
 
     Examples
     --------
@@ -56,7 +58,7 @@ class Parameters(MutableMapping[str, Array]):
         *,
         flat: Array | None = None,
     ) -> None:
-        self.shapes = {name: tuple(map(operator.index, shape)) for name, shape in shapes.items()}
+        self.shapes = {name: _checked_shape(name, shape) for name, shape in shapes.items()}
         self._offsets = [0]
         for shape in self.shapes.values():
             self._offsets.append(self._offsets[-1] + prod(shape))
@@ -220,6 +222,21 @@ def check_parameters(function: str, name: str, value: Any, hint: str = ", as par
     """
     if not isinstance(value, Parameters):
         raise InputTypeError(f"{function}: {name} is a {type(value).__name__}, expected Parameters{hint}")
+
+
+def _checked_shape(name: Any, shape: Any) -> Shape:
+    """A shape with Python's integers. ValueError or TypeError if it is none."""
+    if not isinstance(name, str):
+        raise InputTypeError(f"Parameters: the name {name!r} is a {type(name).__name__}, expected a text")
+    try:
+        sizes = tuple(map(operator.index, shape))
+    except TypeError:
+        raise InputTypeError(
+            f"Parameters: the shape of {name!r} is {shape!r}, expected a tuple of integers"
+        ) from None
+    if min(sizes, default=0) < 0:
+        raise InputError(f"Parameters: the shape of {name!r} is {sizes}, expected sizes of at least 0")
+    return sizes
 
 
 def distinct(owner: str, *parts: Mapping[str, Shape]) -> Shapes:

@@ -213,3 +213,18 @@ def test_flat_on_a_device_is_set_from_the_host(device):
     assert device.asnumpy(params["W"]).tolist() == [[0, 1], [2, 3]]
     params.flat = params.flat * 2
     assert device.asnumpy(params["b"]).tolist() == [8]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "error", "message"),
+    [
+        ({"a": "x"}, TypeError, "the shape of 'a' is 'x', expected a tuple of integers"),
+        ({"a": 3}, TypeError, "the shape of 'a' is 3, expected a tuple of integers"),
+        ({"a": (0.5, 2)}, TypeError, "the shape of 'a' is .0.5, 2., expected a tuple of integers"),
+        ({"a": (2, -1)}, ValueError, "the shape of 'a' is .2, -1., expected sizes of at least 0"),
+        ({3: (2,)}, TypeError, "the name 3 is a int, expected a text"),
+    ],
+)
+def test_shapes_that_are_none(shapes, error, message):
+    with pytest.raises(error, match=f"^Parameters: {message}"):
+        Parameters(shapes)

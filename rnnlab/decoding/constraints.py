@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.decoding.search import StepModel, check_count
+from rnnlab.decoding.search import StepModel, check_count, check_step_model
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -32,7 +32,8 @@ class Constraints:
     Raises
     ------
     ValueError, TypeError
-        If an option is out of range, or the model has no <START> or <END>, or they are the same token.
+        If an option is out of range, if the model does not write sentences or has no <START> or <END>, or if
+        they are the same token.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Constraints:
         forbid: Iterable[int],
         no_repeat_ngram: int,
     ) -> None:
+        check_step_model(function, "model", model)
         self.function, self.end_token = function, model.end_token
         self._copies = not getattr(model.advance, "gives_new_array", False)
         for word, token in (("<START>", model.start_token), ("<END>", model.end_token)):

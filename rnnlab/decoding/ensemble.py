@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from rnnlab.decoding.search import DecodingState, StepModel, attends, gives_new_array
+from rnnlab.decoding.search import DecodingState, StepModel, attends, check_step_model, gives_new_array
 from rnnlab.decoding.teacher_forcing import sentences_nll
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for
@@ -72,12 +72,7 @@ class Ensemble:
         if not self.models:
             raise InputError("Ensemble: models is empty, expected at least one")
         for k, model in enumerate(self.models):
-            for name in ("start", "advance", "start_token", "end_token"):
-                if getattr(model, name, None) is None:
-                    raise InputTypeError(
-                        f"Ensemble: models[{k}] is a {type(model).__name__} without {name}, expected a model "
-                        "that writes sentences"
-                    )
+            check_step_model("Ensemble", f"models[{k}]", model)
         check_average("Ensemble", average)
         if num_arrays is not None and (len(num_arrays) != len(self.models) or min(num_arrays) < 1):
             raise InputError(

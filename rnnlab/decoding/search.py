@@ -55,6 +55,25 @@ class StepModel(Protocol):
         ...
 
 
+def check_step_model(function: str, name: str, model: Any) -> None:
+    """Check that a model has the members of :class:`StepModel`; ``name`` is the argument.
+
+    Raises
+    ------
+    TypeError
+        If it lacks one.
+    """
+    missing = [
+        member for member in ("start", "advance", "start_token", "end_token") if not hasattr(model, member)
+    ]
+    if missing:
+        hint = "; for several models make an Ensemble of them" if isinstance(model, list | tuple) else ""
+        raise InputTypeError(
+            f"{function}: {name} is a {type(model).__name__} without {', '.join(missing)}, expected a model "
+            f"that writes sentences{hint}"
+        )
+
+
 def advanced(
     function: str, model: StepModel, state: DecodingState, tokens: Array
 ) -> tuple[Array, DecodingState]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import check_probability, check_real, check_weight, in_memory_of
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.combinations import check_combinations
@@ -201,7 +201,13 @@ class Model:
     ) -> None:
         """Make :attr:`params`, with the dtype and the initialisation of the options."""
         options, check = self._options, self._check_shapes
-        shapes = distinct(type(self).__name__, shapes, self.extra_shapes())
+        name, extra = type(self).__name__, self.extra_shapes()
+        if not isinstance(extra, Mapping):
+            raise InputTypeError(
+                f"{name}: extra_shapes() returned a {type(extra).__name__}, expected a mapping of names to "
+                "shapes"
+            )
+        shapes = distinct(name, shapes, extra)
         if check is not None:
             check(shapes)
         self.params = Parameters(shapes, options["dtype"])

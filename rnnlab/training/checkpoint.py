@@ -245,8 +245,10 @@ def load_checkpoint(path: PathLike) -> Checkpoint:
         If it may be intact, but cannot be read now: permission is denied, for example.
     CheckpointError
         If it is not HDF5, truncated, not a checkpoint of this version, or a field is missing or damaged.
+    TypeError
+        If ``path`` is no path.
     """
-    path = _file_of(path)
+    path = _file_of("load_checkpoint", path)
     with _open(path) as file:
         optimiser = _get(path, file, "optimiser", h5py.Group)
         steps = optimiser.attrs.get("steps")
@@ -277,8 +279,14 @@ def save_model(path: PathLike, model: Any) -> None:
     WriteError
         If it cannot be written. The previous file stays.
     TypeError
-        As :func:`describe_model`.
+        If ``path`` is no path or ``model`` no model; as :func:`describe_model`.
     """
+    _check_path("save_model", path)
+    if not hasattr(model, "params"):
+        raise InputTypeError(
+            f"save_model: model is a {type(model).__name__} without params, expected a model: "
+            "save_model(path, model)"
+        )
     save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
 
 
@@ -297,7 +305,7 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
     OSError, CheckpointError
         As :func:`load_checkpoint`; also if the class is unknown or has other parameters.
     """
-    path = _file_of(path)
+    path = _file_of("load_model", path)
     with _open(path) as file:
         checkpoint = Checkpoint(_read_parameters(path, file), _read_json(path, file, "model", (dict,)))
     return model_of(path, checkpoint, known)
@@ -354,7 +362,7 @@ def load_parameters(path: PathLike, model: Any) -> None:
     OSError, CheckpointError
         As :func:`load_checkpoint`; also if names or shapes differ from those of the model.
     """
-    path = _file_of(path)
+    path = _file_of("load_parameters", path)
     with _open(path) as file:
         parameters = _read_parameters(path, file)
     _assign(path, parameters, model.params)
@@ -378,8 +386,17 @@ def check_shapes(path: PathLike, found: Shapes, expected: Shapes) -> None:
             raise CheckpointError(path, "parameters", name, f"only {', '.join(expected)}")
 
 
-def _file_of(path: PathLike) -> PathLike:
+def _check_path(function: str, path: Any) -> None:
+    """Raise TypeError if ``path`` is no path, such as an argument in another place."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputTypeError(
+            f"{function}: path is a {type(path).__name__}, expected the path of a checkpoint"
+        )
+
+
+def _file_of(function: str, path: PathLike) -> PathLike:
     """The file of a checkpoint, or of a run directory."""
+    _check_path(function, path)
     if not os.path.exists(path):
         raise FileNotFoundError(f"{os.fspath(path)}: no such checkpoint")
     return checkpoint_of(path) if os.path.isdir(path) else path

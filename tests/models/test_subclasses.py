@@ -161,3 +161,15 @@ def test_the_models_own_loss_of_hidden_states_is_zero(rng):
     (loss, grads), (expected, expected_grads) = wrapped.loss(*batch), plain.loss(*batch)
     assert loss == expected
     np.testing.assert_array_equal(grads.flat, expected_grads.flat)
+
+
+@pytest.mark.parametrize("shapes", [None, [("a", (2,))]])
+def test_extra_shapes_that_are_no_mapping(shapes):
+    class Other(CaptioningRNN):
+        def extra_shapes(self):
+            return shapes
+
+    with pytest.raises(
+        TypeError, match=r"^Other: extra_shapes\(\) returned a (NoneType|list), expected a map"
+    ):
+        Other({"<NULL>": 0, "a": 1}, 3)

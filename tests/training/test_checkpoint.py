@@ -478,3 +478,21 @@ def test_known_classes_have_names(path):
         TypeError, match=r"load_model: known is \[.*\], expected a mapping of names to classes"
     ):
         load_model(path, known=[dict])
+
+
+@pytest.mark.parametrize("load", [load_model, load_checkpoint])
+def test_a_model_instead_of_a_path(load):
+    with pytest.raises(
+        TypeError, match=f"{load.__name__}: path is a Parameters, expected the path of a check"
+    ):
+        load(Parameters({}))
+
+
+def test_exchanged_arguments_write_nothing(tmp_path):
+    with pytest.raises(
+        TypeError, match="save_model: path is a Parameters, expected the path of a checkpoint"
+    ):
+        save_model(Parameters({}), tmp_path / "model.h5")
+    with pytest.raises(TypeError, match="save_model: model is a str without params, expected a model"):
+        save_model(tmp_path / "model.h5", "model.h5")
+    assert not [*tmp_path.iterdir()]
