@@ -89,9 +89,12 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             return self._classes[name]
         if not isinstance(name, str) or ":" not in name:
             close = difflib.get_close_matches(str(name), self._classes, n=1)
+            hint = (
+                f"did you mean {close[0]}?" if close else "register a class of your own in this process first"
+            )
             raise InputError(
                 f"{self._argument} is {name!r}, expected one of {', '.join(self._classes)} "
-                "or 'package.module:Object'" + (f"; did you mean {close[0]}?" if close else "")
+                f"or 'package.module:Object'; {hint}"
             )
         entry = imported(self._argument, name)
         self._check(repr(name), entry)

@@ -104,3 +104,14 @@ def test_a_module_with_a_mistake(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=r"invalid syntax \(mistaken_rule.py, line 1\)"):
         make_update_rule("mistaken_rule:Own")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("adma", r"did you mean adam\?"), ("qq", "register a class of your own in this process first")],
+)
+def test_a_name_that_nothing_has(name, hint):
+    with pytest.raises(
+        ValueError, match=f"update_rule is '{name}', expected one of sgd, .*:Object'; {hint}$"
+    ):
+        make_update_rule(name, {})
