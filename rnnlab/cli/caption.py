@@ -23,7 +23,14 @@ from rnnlab.errors import InputError, MissingDataError
 from rnnlab.reading import check_regular
 from rnnlab.recipes.data import ShapesTable
 from rnnlab.recipes.recipe import CaptioningRecipe
-from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text, write_captions
+from rnnlab.reporting.captions import (
+    attention_picture,
+    captions_picture,
+    captions_text,
+    coco_image_ids,
+    write_captions,
+    write_coco_results,
+)
 from rnnlab.runs import Run
 from rnnlab.tasks.search import decode
 from rnnlab.training.run_directory import holds_run
@@ -64,6 +71,11 @@ def add(commands: Any) -> None:
     )
     caption.add_argument("--json", metavar="FILE", help="write the captions and their scores as JSON")
     caption.add_argument(
+        "--coco",
+        metavar="FILE",
+        help="write the best captions as the results file of COCO's evaluation, for images with COCO's names",
+    )
+    caption.add_argument(
         "--picture",
         metavar="FILE",
         help=f"write a PNG of the first {_PICTURED} images with their captions",
@@ -81,11 +93,12 @@ def add(commands: Any) -> None:
 
 def _caption(options: argparse.Namespace) -> int:
     inputs = *options.images, options.global_features, options.encoder
-    check_outputs(options, "json", "picture", "show_attention", inputs=inputs)
+    check_outputs(options, "json", "coco", "picture", "show_attention", inputs=inputs)
     if options.download and not (options.picture or options.show_attention):
         raise InputError("--download is for the images to draw, and needs --picture or --show-attention")
     run, names, features, are_files, are_encoded = _images(options)
     recipe = recipe_of(run, CaptioningRecipe)
+    image_ids = coco_image_ids(names) if options.coco else []
     if options.show_attention:
         check_attends(run, "--show-attention", "regions")
     data = run.data or run.inputs
@@ -104,6 +117,8 @@ def _caption(options: argparse.Namespace) -> int:
     download = options.download
     if options.json:
         write_captions(options.json, run, names, captions)
+    if options.coco:
+        write_coco_results(options.coco, image_ids, captions, data)
     if options.picture:
         shown, found = names[:_PICTURED], captions[:_PICTURED]
         photographs = map(image_from_url, shown) if are_files else None

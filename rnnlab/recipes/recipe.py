@@ -127,6 +127,10 @@ class CaptioningRecipe(_Tables):
     def __post_init__(self) -> None:
         scores = [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
         _check_monitors(self, [*DEFAULT_METRICS, *scores], _MORE)
+        if self.evaluation.each_epoch_greedy and not scores:
+            raise InputError(
+                "evaluation.each_epoch_greedy is True, which needs scores in evaluation.each_epoch"
+            )
         _check_word_vectors(self)
         _check_features(self)
         check_losses(self.stages(), self.model.options())

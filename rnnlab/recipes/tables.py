@@ -329,6 +329,8 @@ class CaptioningEvaluationTable(_EvaluationTable):
         Scores to compute.
     each_epoch
         Scores of the validation split after every epoch, for training.monitor.
+    each_epoch_greedy
+        Whether the captions for these scores are generated greedily, not as [decoding] says.
     tokenizer
         Tokenizer for the scores: "simple", or "ptb", that of the COCO evaluation, which needs Java.
     max_images
@@ -338,6 +340,7 @@ class CaptioningEvaluationTable(_EvaluationTable):
     split: str = "test"
     metrics: list[Metric] = field(default_factory=lambda: list(METRICS))
     each_epoch: list[Metric] = field(default_factory=list)
+    each_epoch_greedy: bool = False
     tokenizer: TokenizerName = "simple"
     max_images: Count | None = None
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from PIL import Image
 
-from rnnlab import plots
+from rnnlab import files, plots
 from rnnlab.data import CaptionData
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.images import named_image
@@ -18,6 +19,7 @@ from rnnlab.reporting.json_file import write_json
 from rnnlab.runs import Run
 from rnnlab.tasks.captioning import written
 
+_COCO_NAME = re.compile(r"(?:COCO_\w+_)?(\d{12})\.\w+")  # its number is the id of the image
 _SIDE = 512  # pixels of the longer side to which images are shrunk; they are drawn with fewer
 
 
@@ -60,6 +62,37 @@ def write_captions(
         for name, found in zip(names, captions, strict=True)
     ]
     write_json(path, run, {"images": images})
+
+
+def coco_image_ids(names: Sequence[str]) -> list[int]:
+    """The ids of COCO's images by their file names, such as COCO_val2014_000000391895.jpg.
+
+    Raises
+    ------
+    ValueError
+        If a name is not one of COCO's.
+    """
+    found = [_COCO_NAME.fullmatch(os.path.basename(name)) for name in names]
+    for name, match in zip(names, found, strict=True):
+        if match is None:
+            raise InputError(
+                f"{name!r} is no file name of COCO, whose ids are needed for its results: expected a name "
+                "such as COCO_val2014_000000391895.jpg or 000000391895.jpg"
+            )
+    return [int(match[1]) for match in found if match is not None]
+
+
+def write_coco_results(
+    path: str | os.PathLike[str],
+    image_ids: Sequence[int],
+    captions: Sequence[Sequence[Hypothesis]],
+    data: CaptionData | CaptionInputs,
+) -> None:
+    """Write the best caption of each image as COCO's evaluation reads it: image_id and caption."""
+    best = [
+        {"image_id": k, "caption": text} for k, text in zip(image_ids, written(captions, data), strict=True)
+    ]
+    files.write_json(path, best)
 
 
 def captions_picture(

@@ -242,12 +242,14 @@ class CaptioningTask(Task):
             by_rank_0(communicator, lambda: check_java("METEOR, in evaluation.each_epoch,"))
         images, by_examples = data.split("val"), self.training_data(recipe, data)
         count = limited(recipe.evaluation.max_images, images.num_images)
+        is_greedy = recipe.evaluation.each_epoch_greedy
+        decoding = recipe.decoding.changed(method="greedy") if is_greedy else recipe.decoding
 
         def scores(model: CaptioningRNN) -> dict[str, float]:
             captions = decode(
                 model,
                 images.model_inputs,
-                recipe.decoding,
+                decoding,
                 rng=recipe.training.seed,
                 first=count,
                 communicator=communicator,

@@ -30,6 +30,23 @@ def test_captions_of_a_features_file(run, shapes, tmp_path, capsys):
     assert capsys.readouterr().out == expected
 
 
+def test_results_for_coco_s_evaluation(run, shapes, tmp_path, capsys):
+    results = tmp_path / "results.json"
+    with h5py.File(shapes / "val2014_vgg16_fc7_pca.h5") as source, h5py.File(tmp_path / "f.h5", "w") as file:
+        file["features"] = source["features"][...]
+        file["filenames"] = [f"COCO_test2014_{7 * number:012}.jpg" for number in range(10)]
+    options = ["--coco", str(results), "--beam", "2", "--n-best", "2", "--max-images", "3"]
+    assert cli.main(["caption", str(run), str(tmp_path / "f.h5"), *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = json.loads(results.read_text())
+    assert [each["image_id"] for each in found] == [0, 7, 14]
+    assert [each["caption"] for each in found] == [line.split(maxsplit=1)[1] for line in lines[1::3]]
+    results.unlink()
+    assert cli.main(["caption", str(run), "val", *options]) == 2
+    assert "'val_00000.png' is no file name of COCO" in capsys.readouterr().err
+    assert not results.exists()
+
+
 def test_n_best_lists_are_sorted_and_pictures_written(run, tmp_path, capsys):
     picture = tmp_path / "captions.png"
     options = ["--beam", "4", "--n-best", "3", "--max-images", "2", "--picture", str(picture)]

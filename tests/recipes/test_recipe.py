@@ -195,6 +195,10 @@ def test_errors_of_the_file_name_it(file):
 def test_a_score_of_each_epoch_can_be_monitored(file):
     recipe = load_recipe(file, ["training.monitor=BLEU-4", "evaluation.each_epoch=['BLEU']"])
     assert recipe.training.monitor == "BLEU-4"
+    with pytest.raises(
+        RecipeError, match=r"each_epoch_greedy is True, which needs scores in evaluation\.each_epoch$"
+    ):
+        load_recipe(file, ["evaluation.each_epoch_greedy=true"])
 
 
 def test_the_kind_of_data_makes_a_recipe_one_of_translations(file):

@@ -9,7 +9,13 @@ from rnnlab.data import Vocabulary
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.decoding import Hypothesis
 from rnnlab.reporting import captions as captions_module
-from rnnlab.reporting.captions import attended_words, attention_picture, captions_picture, captions_text
+from rnnlab.reporting.captions import (
+    attended_words,
+    attention_picture,
+    captions_picture,
+    captions_text,
+    coco_image_ids,
+)
 
 
 @pytest.fixture
@@ -29,6 +35,14 @@ def test_one_line_for_each_image_or_for_each_caption(inputs):
     lines = captions_text(["1.png", "2.png"], [n_best, n_best[:1]], inputs, lists=True).splitlines()
     first = ["1.png:", "    -0.500  a red", "   -12.250  a"]
     assert lines == [*first, "2.png:", "    -0.500  a red"]
+
+
+def test_coco_s_ids_are_in_its_file_names():
+    names = ["COCO_val2014_000000391895.jpg", "images/000000000139.jpg", "COCO_test2015_000000000001.png"]
+    assert coco_image_ids(names) == [391895, 139, 1]
+    for name in ("val_00003.png", "391895.jpg", "COCO_000000391895", "http://a/2970773875_164f0c0b83_z.jpg"):
+        with pytest.raises(ValueError, match=f"'{name}' is no file name of COCO"):
+            coco_image_ids([*names, name])
 
 
 def test_images_are_those_of_the_data_s_folder(inputs, tmp_path, monkeypatch):

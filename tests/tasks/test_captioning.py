@@ -147,6 +147,21 @@ def test_an_image_is_validated_once_beside_scores_of_each_epoch(shapes, monkeypa
     assert {"val_perplexity", "BLEU-4"} < set(found)
 
 
+@pytest.mark.parametrize("is_greedy", [False, True])
+def test_captions_of_each_epoch_by_the_search_of_the_recipe_or_greedily(is_greedy, shapes, monkeypatch):
+    pytest.importorskip("pycocoevalcap")
+    evaluation = {"each_epoch": ["BLEU"], "each_epoch_greedy": is_greedy, "max_images": 3}
+    decoding = {"beam_size": 2, "length_penalty": 0.7, "max_length": 5}
+    recipe = saved_recipe(shapes, evaluation=evaluation, decoding=decoding)
+    data, used = runs.open_data(recipe.data), []
+    monkeypatch.setattr(captioning, "decode", lambda *args, **options: used.append(args[2]) or [[]] * 3)
+    monkeypatch.setattr(captioning, "written", lambda *_: ["a star"] * 3)
+    CaptioningTask().epoch_scores(recipe, data)(runs.new_model(recipe, data))
+    (table,) = used
+    expected = ("greedy", 3, 5) if is_greedy else ("beam", 2, 5)
+    assert (table.method, table.beam_size, table.max_length) == expected
+
+
 # ------------------------------------------------------------------ features before PCA
 
 
