@@ -25,7 +25,7 @@ from rnnlab.layers.checks import check_rng
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.base import BatchSize, averaging_size
 from rnnlab.models.inference import Inference
-from rnnlab.models.parts.decoders import build_decoder
+from rnnlab.models.parts.decoders import attended, build_decoder
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.initialisation import set_forget_bias
@@ -153,7 +153,7 @@ class EncoderDecoder(Inference, ABC):
         ones of this model: it attends to the source only, or to nothing.
         """
         weight = {"concat": "W_vocab", "deep": "W_deep_z"}.get(self._options["output"])
-        other, own = _contexts(config), _contexts(self._options)
+        other, own = attended(config), attended(self._options)
         return (weight,) if weight and len(other) < len(own) and own[: len(other)] == other else ()
 
     # ------------------------------------------------------------------ training
@@ -418,8 +418,3 @@ class EncoderDecoder(Inference, ABC):
             reverse=inputs.reversed_rows,
         )
         return self._weighted("encoder_reconstruction", term, scales.share), dmemory
-
-
-def _contexts(options: Mapping[str, Any]) -> list[str]:
-    """What a model with these options attends to, in the order of the contexts."""
-    return [name for name in ("attention", "target_attention") if options.get(name)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rnnlab.models.parts.decoders import num_decoder_layers
+from rnnlab.models.parts.decoders import attended, num_decoder_layers
 from rnnlab.ops import ops_for
 from rnnlab.reading import PathLike
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint
@@ -63,8 +63,8 @@ def warm_start(path: PathLike, model: Any, data: Any = None) -> WarmStart:
     checkpoint. Other data are not an error: the model may learn them from these parameters.
 
     An output layer that reads the contexts of source and target may start from one that reads the source's
-    context only, which uses the first rows of the weight. All other parameters must have the checkpoint's
-    shapes.
+    context only, and one that concatenates them also from one without contexts: they use the first rows of
+    the weight. All other parameters must have the checkpoint's shapes.
 
     Raises
     ------
@@ -112,15 +112,22 @@ def _difference(path: PathLike, checkpoint: Checkpoint, data: Any) -> str | None
     return None
 
 
-_SOURCE, _PAST = "attention to the source alone", "attention to the past states alone"
-_OTHER_CONTEXTS = ([_SOURCE, _PAST], [_PAST, _SOURCE])
+_ATTENTION = {
+    (): "none",
+    ("attention",): "attention to the source alone",
+    ("target_attention",): "attention to the past states alone",
+    ("attention", "target_attention"): "attention to the source and to the past states",
+}
 
 
-def _contexts(config: Mapping[str, Any]) -> str | None:
-    """Which contexts a model has, if they are those of one attention."""
-    if bool(config.get("attention")) == bool(config.get("target_attention")):
-        return None
-    return _SOURCE if config.get("attention") else _PAST
+def _check_contexts(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Check that the contexts that one output layer reads are the first ones of the other's, or unused."""
+    outputs = {found.get("output"), wanted.get("output")}
+    contexts, own = attended(found), attended(wanted)
+    unused = not own and "concat" not in outputs  # a deep output has a weight of its own for the contexts
+    if outputs & {"concat", "deep"} and contexts != own[: len(contexts)] and not unused:
+        expected = f"{_ATTENTION[tuple(own)]}, as the model has"
+        raise CheckpointError(path, "model: attention", _ATTENTION[tuple(contexts)], expected)
 
 
 def _check_equal(path: PathLike, option: str, found: Any, wanted: Any) -> None:
@@ -158,10 +165,7 @@ def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, A
         _check_equal(path, "global_dim", found.get("global_dim"), wanted.get("global_dim"))
     if found.get("target_attention") and wanted.get("target_attention"):
         _check_equal(path, "target_delay", found.get("target_delay"), wanted.get("target_delay"))
-    contexts = [_contexts(each) for each in (found, wanted)]
-    outputs = {found.get("output"), wanted.get("output")}
-    if outputs & {"concat", "deep"} and contexts in _OTHER_CONTEXTS:
-        raise CheckpointError(path, "model: attention", contexts[0], f"{contexts[1]}, as the model has")
+    _check_contexts(path, found, wanted)
     for name in ("source_word_to_idx", "word_to_idx"):
         if name in found and name in wanted:
             check_words(path, f"model: {name}", found[name], wanted[name], "model")

@@ -111,28 +111,13 @@ def test_what_does_not_fit(saved, model, message):
         warm_start(path, model)
 
 
-@pytest.mark.parametrize(
-    (
-        "first",
-        "second",
-        "name",
-    ),  # the second one's parameter has more rows, of which the first mean another thing
-    [
-        ({"target_attention": True, "attention": None}, {"target_attention": True}, "W_deep_z"),
-        (
-            {"reviewer": {"blocks": 1, "steps": 2, "intra": False}},
-            {"reviewer": {"blocks": 1, "steps": 2}},
-            "step2_Wh",
-        ),
-    ],
-)
-def test_rows_that_mean_another_thing(first, second, name, tmp_path):
-    model, path = build(**first), tmp_path / "best.h5"
+def test_rows_that_mean_another_thing(tmp_path):
+    """The parameter has more rows in the second model, and the first of them mean another thing."""
+    first, second = {"blocks": 1, "steps": 2, "intra": False}, {"blocks": 1, "steps": 2}
+    model, path = build(reviewer=first), tmp_path / "best.h5"
     save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
-    with pytest.raises(
-        CheckpointError, match=f"parameters: .*{name}: found shape .*, by the sizes of the model"
-    ):
-        warm_start(path, build(**second))
+    with pytest.raises(CheckpointError, match="step2_Wh: found shape .*, by the sizes of the model"):
+        warm_start(path, build(reviewer=second))
 
 
 IMAGES = {"input_dim": 4, "wordvec_dim": 4, "hidden_dim": 4}
@@ -189,6 +174,16 @@ REVIEWER = {"attention": "additive", "reviewer": {"blocks": 1, "steps": 2}}
             "attention: found attention to the past states alone, expected attention to the source alone, as",
         ),
         (
+            {"target_attention": True, "output": "deep"},
+            {"attention": "additive", "target_attention": True, "output": "deep"},
+            "attention: found attention to the past states alone, expected attention to the source and to",
+        ),
+        (
+            {"attention": "additive", "target_attention": True, "output": "deep"},
+            {"attention": "additive", "output": "deep"},
+            "attention: found attention to the source and to the past states, expected attention to the source",
+        ),
+        (
             {"target_attention": True},
             {"target_attention": True, "target_delay": 2},
             "target_delay: found None, expected 2, as the model has",
@@ -213,6 +208,7 @@ def test_parameters_that_mean_another_thing(first, second, message, tmp_path):
         ({}, {"attention": "additive", "global_dim": 4}),
         ({"attention": "dot", "global_dim": 4}, {}),
         ({"output": "deep"}, {"output": "deep", "target_attention": True}),
+        ({"output": "deep", "target_attention": True}, {"output": "deep"}),
     ],
 )
 def test_parameters_that_mean_the_same(first, second, tmp_path):
@@ -248,7 +244,9 @@ def test_a_concatenated_output_with_fewer_contexts(tmp_path):
     path = tmp_path / "best.h5"
     model = CaptioningRNN(TARGET, **IMAGES, attention="additive", output="concat")
     save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
-    with pytest.raises(CheckpointError, match="parameters: W_vocab: found shape"):
+    with pytest.raises(
+        CheckpointError, match="found attention to the source alone, expected none, as the model"
+    ):
         warm_start(path, CaptioningRNN(TARGET, **IMAGES, output="concat"))
 
 

@@ -228,6 +228,11 @@ class FirstInputDecoder:
         return self.decoder.advance(words, state, looked_up)
 
 
+def attended(options: Mapping[str, Any]) -> list[str]:
+    """What a decoder with these options attends to, in the order of its contexts."""
+    return [name for name in ("attention", "target_attention") if options.get(name)]
+
+
 def num_decoder_layers(options: Mapping[str, Any]) -> int:
     """The number of recurrent layers of the decoder that the options of a model choose."""
     return options.get("decoder_layers") or (2 if options.get("image_input") == "second_layer" else 1)
