@@ -39,6 +39,12 @@ def add(commands: Any) -> None:
         default=5,
         help="the vocabulary has the words that occur at least this many times in the training captions",
     )
+    prepare.add_argument(
+        "--max-size",
+        type=positive_integer,
+        metavar="N",
+        help="the vocabulary has the N most frequent of these words at most",
+    )
     prepare.add_argument("--max-words", type=positive_integer, default=15, help="longer captions are cut")
     prepare.add_argument(
         "--pca-components",
@@ -66,6 +72,7 @@ def _prepare(options: argparse.Namespace) -> int:
         options.features,
         options.out,
         min_count=options.min_count,
+        max_size=options.max_size,
         max_words=options.max_words,
         pca=options.pca,
     )

@@ -116,6 +116,7 @@ def open_annotated(
     global_features: PathLike | None = None,
     images: PathLike | None = None,
     min_count: int = 5,
+    max_size: int | None = None,
     max_words: int = 20,
     standardise: bool = True,
     max_train: int | None = None,
@@ -134,6 +135,8 @@ def open_annotated(
         The folder of the pictures.
     min_count : int
         The minimum number of occurrences of a vocabulary word in the training captions; at least 1.
+    max_size : int, optional
+        The maximum number of vocabulary words, the most frequent ones, without the special words; at least 1.
     max_words : int
         Longer captions are cut; at least 1.
     standardise, max_train
@@ -164,7 +167,9 @@ def open_annotated(
         split: [list(filter(None, map(tokenize, image.sentences))) for image in annotated]
         for split, annotated in annotated_splits.items()
     }
-    vocabulary = Vocabulary.build((words for image in tokens["train"] for words in image), min_count)
+    vocabulary = Vocabulary.build(
+        (words for image in tokens["train"] for words in image), min_count, max_size
+    )
     files = {"features": features}
     if global_features is not None:
         files["global_features"] = global_features

@@ -19,6 +19,7 @@ def prepare_annotated(
     out: PathLike,
     *,
     min_count: int = 5,
+    max_size: int | None = None,
     max_words: int = 15,
     pca: int | None = None,
 ) -> CaptionData:
@@ -26,7 +27,7 @@ def prepare_annotated(
 
     Parameters
     ----------
-    annotations, features, min_count
+    annotations, features, min_count, max_size
         As in :func:`rnnlab.data.open_annotated`.
     max_words : int
         Longer captions are cut. The course's captions have up to 15 words, those of ``open_annotated`` 20.
@@ -50,7 +51,13 @@ def prepare_annotated(
     """
     check_unprepared("prepare_annotated: out", out)
     data = open_annotated(
-        annotations, features, min_count=min_count, max_words=max_words, standardise=False, lazy=True
+        annotations,
+        features,
+        min_count=min_count,
+        max_size=max_size,
+        max_words=max_words,
+        standardise=False,
+        lazy=True,
     )
     if pca is not None:
         fitted = PCA.fit(data.split("train").features, pca)

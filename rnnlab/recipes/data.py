@@ -109,6 +109,8 @@ class KarpathyTable:
         Folder of the images, for reports.
     min_count
         Least occurrences in the training captions of a word in the vocabulary.
+    max_size
+        Maximum number of words in the vocabulary: the most frequent ones.
     max_words
         Longer captions are cut to this many words.
     standardise
@@ -129,6 +131,7 @@ class KarpathyTable:
     global_features: EnvPath | None = None
     images: EnvPath | None = None
     min_count: Count = 5
+    max_size: Count | None = None
     max_words: Count = 20
     standardise: bool = True
     max_train: Count | None = None
@@ -156,6 +159,8 @@ class CocoTable:
         Folder of the images, for reports.
     min_count
         Least occurrences in the training captions of a word in the vocabulary.
+    max_size
+        Maximum number of words in the vocabulary: the most frequent ones.
     max_words
         Longer captions are cut to this many words.
     standardise
@@ -178,6 +183,7 @@ class CocoTable:
     global_features: EnvPath | None = None
     images: EnvPath | None = None
     min_count: Count = 5
+    max_size: Count | None = None
     max_words: Count = 20
     standardise: bool = True
     max_train: Count | None = None

@@ -49,7 +49,7 @@ def test_prepare_writes_what_info_reads(tmp_path, capsys):
         file["features"] = np.random.default_rng(0).standard_normal((8, 5)).astype(np.float32)
         file["filenames"] = names
     arguments = ["--karpathy", str(tmp_path / "dataset.json"), "--features", str(tmp_path / "features.h5")]
-    options = ["--out", str(tmp_path / "out"), "--min-count", "1", "--pca", "3"]
+    options = ["--out", str(tmp_path / "out"), "--min-count", "1", "--max-size", "3", "--pca", "3"]
     assert cli.main(["data", "prepare", *arguments, *options]) == 0
     written = capsys.readouterr().out
     assert cli.main(["data", "info", str(tmp_path / "out")]) == 0

@@ -104,6 +104,14 @@ def test_rare_words_and_long_captions(karpathy, features):
     np.testing.assert_allclose(whole.split("train").features.mean(axis=0), 0, atol=1e-6)
 
 
+def test_the_most_frequent_words(karpathy, features):
+    every = open_annotated(read_karpathy(karpathy), features, min_count=1).vocabulary
+    data = open_annotated(read_karpathy(karpathy), features, min_count=1, max_size=1)
+    assert data.vocabulary.idx_to_word == every.idx_to_word[:5] != every.idx_to_word
+    with pytest.raises(ValueError, match="max_size is 0, expected at least 1"):
+        open_annotated(read_karpathy(karpathy), features, max_size=0)
+
+
 def test_coco(features, tmp_path):
     train = written(tmp_path / "captions_train.json", COCO)
     val = {"images": [{"id": 1, "file_name": "c.jpg"}], "annotations": [{"image_id": 1, "caption": "A cow"}]}

@@ -181,7 +181,7 @@ REVIEWER = {"attention": "additive", "reviewer": {"blocks": 1, "steps": 2}}
         (
             {"attention": "additive", "target_attention": True, "output": "deep"},
             {"attention": "additive", "output": "deep"},
-            "attention: found attention to the source and to the past states, expected attention to the source",
+            "attention: found attention to the source and to the past states, expected attention to the",
         ),
         (
             {"target_attention": True},
