@@ -51,7 +51,7 @@ def meteor(references: dict[int, list[str]], candidates: dict[int, list[str]]) -
     try:
         with scorer.meteor_p as process:
             try:
-                return scorer.compute_score(_without_bars(references), _without_bars(candidates))
+                return scorer.compute_score(_without_bars(references), candidates)
             finally:
                 process.kill()
                 output = process.stderr.read()
@@ -103,7 +103,10 @@ def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
 
 
 def _without_bars(sentences: dict[int, list[str]]) -> dict[int, list[str]]:
-    """The sentences without ``|||``, which separates the fields of METEOR's input."""
+    """The sentences without ``|||``, which separates the fields of METEOR's input.
+
+    The library removes it from candidates, but not from references.
+    """
     return {image: [text.replace("|||", "") for text in texts] for image, texts in sentences.items()}
 
 

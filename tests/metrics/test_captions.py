@@ -157,7 +157,9 @@ def test_missing_extra_says_what_to_install(monkeypatch):
     assert CAPTION_SCORERS.installed
     monkeypatch.setitem(sys.modules, "pycocoevalcap", None)
     assert not CAPTION_SCORERS.installed
-    with pytest.raises(ImportError, match=r'pip install "rnnlab\[eval\]"'):
+    with pytest.raises(
+        ImportError, match=r'scoring captions needs pycocoevalcap: pip install "rnnlab\[eval\]"'
+    ):
         score(CANDIDATES, REFERENCES)
 
 

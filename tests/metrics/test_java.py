@@ -3,6 +3,7 @@ import subprocess
 
 import pytest
 
+from rnnlab.errors import RnnlabError
 from rnnlab.metrics import JavaError, ptb_tokenizer, score_captions
 
 pytest.importorskip("pycocoevalcap")
@@ -62,6 +63,8 @@ def test_without_java_the_other_scores_come(monkeypatch, tmp_path):
     ("script", "said"),
     [
         ("echo 'Invalid maximum heap size' >&2; exit 1", "Invalid maximum heap size"),
+        ("echo 'Exception: no memory' >&2; echo '  the last line' >&2; exit 1", "  the last line"),
+        (r"printf 'M\351moire' >&2; exit 1", "M\ufffdmoire"),
         ("exit 1", "no output"),
         ("read line; echo nonsense; read line; echo nonsense; read line; echo nonsense", "no output"),
     ],
@@ -72,6 +75,15 @@ def test_broken_java_is_a_note_and_leaves_no_process(monkeypatch, tmp_path, star
     assert scores.notes == [f"METEOR is left out: METEOR's Java process failed: {said}"]
     assert "BLEU-4" in scores.corpus
     assert [process.poll() is not None for process in started] == [True]
+
+
+def test_meteor_reads_sentences_without_its_separator(monkeypatch, tmp_path):
+    script = f"while read -r line; do echo \"$line\" >> '{tmp_path}/read'; echo 0.5; echo 0.5; done"
+    fake_java(monkeypatch, tmp_path, script)
+    scores = meteor(["a | dog |||"], [["the ||| dog", "a | cat"]])
+    assert scores.corpus["METEOR"] == 0.5
+    words, _ = [line.split() for line in (tmp_path / "read").read_text().splitlines()]
+    assert words == ["SCORE", "|||", "the", "dog", "|||", "a", "|", "cat", "|||", "a", "|", "dog"]
 
 
 @needs_java
@@ -94,11 +106,20 @@ def test_lines_that_end_as_on_windows(monkeypatch, tmp_path):
     assert [tokenize(each) for each in ("A dog.", "", "The end")] == [["a", "dog"], [], ["the", "end"]]
 
 
-@pytest.mark.parametrize("script", ["exit 1", "echo one line"])
-def test_broken_ptb_tokenizer(monkeypatch, tmp_path, script):
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("exit 1", "0 lines for 2 sentences: no output"),
+        ("echo one line", "1 lines for 2 sentences: no output"),
+        ("echo a; echo b; echo 'no memory' >&2; exit 1", "2 lines for 2 sentences: no memory"),
+    ],
+)
+def test_broken_ptb_tokenizer(monkeypatch, tmp_path, script, said):
     fake_java(monkeypatch, tmp_path, script)
-    with pytest.raises(JavaError, match="the Penn Treebank tokenizer gave . lines for 2 sentences"):
+    with pytest.raises(JavaError, match=f"the Penn Treebank tokenizer gave {said}$") as caught:
         ptb_tokenizer(["a", "b"])
+    assert isinstance(caught.value, OSError)
+    assert isinstance(caught.value, RnnlabError)
 
 
 def test_ptb_tokenizer_without_java(monkeypatch, tmp_path):
