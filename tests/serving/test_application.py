@@ -159,6 +159,13 @@ def test_the_page_allows_no_other_source_and_names_none(translating):
     assert "fonts.googleapis" not in page
 
 
+def test_the_page_has_its_style_and_no_links_of_gradio(translating):
+    config = json.loads(get(f"{translating}/config")[0])
+    assert ".answer" in config["css"]
+    assert config["footer_links"] == []
+    assert not config["pwa"]
+
+
 def test_the_server_ends_while_a_page_is_open(translating):
     """The fixture waits for its end. A page keeps this connection as long as it is open."""
     opened = threading.Event()
