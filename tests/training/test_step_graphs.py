@@ -80,7 +80,7 @@ MODELS = {
     "translator, reviewer": (
         translator,
         {"reviewer": {"blocks": 1, "steps": 3, "intra": False}, "discriminative": 0.2,
-         "target_attention": True},
+         "target_attention": True, "output": "concat"},
     ),
     "translator": (
         translator,
