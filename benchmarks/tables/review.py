@@ -55,7 +55,7 @@ def _scores(values: tuple[float, ...]) -> dict[str, float]:
 
 # ---------------------------------------------------------------- discriminative supervision
 
-# Yang et al. (2016) weight it by 10 in their code, with a loss that is divided by the number of words, 1,000.
+# The code of Yang et al. (2016) divides the loss by the number of words, here 1,000, and multiplies it by 10.
 _SUPERVISED = ("model.discriminative=0.01",)
 
 
