@@ -39,9 +39,9 @@ class Parameters(MutableMapping[str, Array]):
     Raises
     ------
     ValueError
-        If ``flat`` does not have the size and the dtype that the shapes ask for, or a size is negative.
-    TypeError
-        If a name is no text, or a shape no tuple of integers.
+        If ``flat`` does not have the size and the dtype that the shapes ask for.
+    TypeError, ValueError
+        As :func:`checked_shapes`.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Parameters(MutableMapping[str, Array]):
         *,
         flat: Array | None = None,
     ) -> None:
-        self.shapes = {name: _checked_shape(name, shape) for name, shape in shapes.items()}
+        self.shapes = checked_shapes("Parameters", shapes)
         self._offsets = [0]
         for shape in self.shapes.values():
             self._offsets.append(self._offsets[-1] + prod(shape))
@@ -224,18 +224,38 @@ def check_parameters(function: str, name: str, value: Any, hint: str = ", as par
         raise InputTypeError(f"{function}: {name} is a {type(value).__name__}, expected Parameters{hint}")
 
 
-def _checked_shape(name: Any, shape: Any) -> Shape:
-    """A shape with Python's integers. ValueError or TypeError if it is none."""
-    if not isinstance(name, str):
-        raise InputTypeError(f"Parameters: the name {name!r} is a {type(name).__name__}, expected a text")
-    try:
-        sizes = tuple(map(operator.index, shape))
-    except TypeError:
+def checked_shapes(function: str, shapes: Any) -> Shapes:
+    """The shapes of parameters with Python's integers; ``function`` is the beginning of errors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no mapping, a name is no text or empty, or a shape is no tuple of integers of at least 0.
+    """
+    if not isinstance(shapes, Mapping):
         raise InputTypeError(
-            f"Parameters: the shape of {name!r} is {shape!r}, expected a tuple of integers"
-        ) from None
+            f"{function}: found a {type(shapes).__name__}, expected shapes by name, a mapping"
+        )
+    return {_checked_name(function, name): _checked_shape(function, name, shapes[name]) for name in shapes}
+
+
+def _checked_name(function: str, name: Any) -> str:
+    if not isinstance(name, str):
+        raise InputTypeError(f"{function}: the name {name!r} is a {type(name).__name__}, expected a text")
+    if not name:
+        raise InputError(f"{function}: a name is empty, expected a text")
+    return name
+
+
+def _checked_shape(function: str, name: str, shape: Any) -> Shape:
+    try:
+        sizes = tuple(map(operator.index, shape)) if isinstance(shape, tuple | list) else None
+    except TypeError:
+        sizes = None
+    if sizes is None:
+        raise InputTypeError(f"{function}: the shape of {name!r} is {shape!r}, expected a tuple of integers")
     if min(sizes, default=0) < 0:
-        raise InputError(f"Parameters: the shape of {name!r} is {sizes}, expected sizes of at least 0")
+        raise InputError(f"{function}: the shape of {name!r} is {sizes}, expected sizes of at least 0")
     return sizes
 
 

@@ -222,7 +222,11 @@ def test_flat_on_a_device_is_set_from_the_host(device):
         ({"a": 3}, TypeError, "the shape of 'a' is 3, expected a tuple of integers"),
         ({"a": (0.5, 2)}, TypeError, "the shape of 'a' is .0.5, 2., expected a tuple of integers"),
         ({"a": (2, -1)}, ValueError, "the shape of 'a' is .2, -1., expected sizes of at least 0"),
+        ({"a": ""}, TypeError, "the shape of 'a' is '', expected a tuple of integers"),
+        ({"a": {2}}, TypeError, "the shape of 'a' is .2., expected a tuple of integers"),
         ({3: (2,)}, TypeError, "the name 3 is a int, expected a text"),
+        ({"": (2,)}, ValueError, "a name is empty, expected a text"),
+        ([("a", (2,))], TypeError, "found a list, expected shapes by name, a mapping"),
     ],
 )
 def test_shapes_that_are_none(shapes, error, message):

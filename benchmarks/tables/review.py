@@ -55,7 +55,7 @@ def _scores(values: tuple[float, ...]) -> dict[str, float]:
 
 # ---------------------------------------------------------------- discriminative supervision
 
-# The code of Yang et al. (2016) divides the loss by the number of words, here 1,000, and multiplies it by 10.
+# The code of Yang et al. (2016) divides the loss by the number of scored words, and multiplies it by 10.
 _SUPERVISED = ("model.discriminative=0.01",)
 
 

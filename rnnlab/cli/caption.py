@@ -230,6 +230,8 @@ def _open(directories: Sequence[str], options: argparse.Namespace, *, with_data:
 def _encoded(run: Run, wanted: Sequence[str], options: argparse.Namespace) -> _Images:
     """Photographs, encoded by the encoder of the run."""
     files = tuple(wanted)[: options.first]
+    if options.coco:
+        coco_image_ids(files)  # an error comes before the photographs are encoded
     run = with_encoder(run, options)
     features = run.inputs.encode(files)
     if options.communicator.rank == 0:

@@ -55,8 +55,8 @@ class Ensemble:
     TypeError
         If a model lacks ``start``, ``advance``, ``start_token`` or ``end_token``.
     ValueError
-        If there is no model, an option is invalid, or two models differ in ``start_token``, ``end_token``,
-        ``word_to_idx`` or ``source_word_to_idx``.
+        If there is no model, a vocabulary lacks <START> or <END>, an option is invalid, or two models differ
+        in ``start_token``, ``end_token``, ``word_to_idx`` or ``source_word_to_idx``.
     """
 
     def __init__(
@@ -73,6 +73,8 @@ class Ensemble:
             raise InputError("Ensemble: models is empty, expected at least one")
         for k, model in enumerate(self.models):
             check_step_model("Ensemble", f"models[{k}]", model)
+            if None in (model.start_token, model.end_token):
+                raise InputError(f"Ensemble: models[{k}] has no <START> or no <END>, which decoding needs")
         check_average("Ensemble", average)
         if num_arrays is not None and (len(num_arrays) != len(self.models) or min(num_arrays) < 1):
             raise InputError(

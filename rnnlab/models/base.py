@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from rnnlab.errors import InputError, InputTypeError
+from rnnlab.errors import InputError
 from rnnlab.layers.checks import check_probability, check_real, check_weight, in_memory_of
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.combinations import check_combinations
@@ -18,7 +18,7 @@ from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.ops import device_of, ops_for, ops_on
 from rnnlab.options import Stored, as_plain, check_options
-from rnnlab.parameters import Parameters, check_parameters, distinct
+from rnnlab.parameters import Parameters, check_parameters, checked_shapes
 from rnnlab.types import Array, Shapes
 
 BatchSize = tuple[int, int]  # numbers of examples and of tokens
@@ -201,13 +201,13 @@ class Model:
     ) -> None:
         """Make :attr:`params`, with the dtype and the initialisation of the options."""
         options, check = self._options, self._check_shapes
-        name, extra = type(self).__name__, self.extra_shapes()
-        if not isinstance(extra, Mapping):
-            raise InputTypeError(
-                f"{name}: extra_shapes() returned a {type(extra).__name__}, expected a mapping of names to "
-                "shapes"
+        function = f"{type(self).__name__}.extra_shapes"
+        extra = checked_shapes(function, self.extra_shapes())
+        if both := sorted(shapes.keys() & extra.keys()):
+            raise InputError(
+                f"{function}: the model has a parameter {both[0]!r} already, expected other names"
             )
-        shapes = distinct(name, shapes, extra)
+        shapes = shapes | extra
         if check is not None:
             check(shapes)
         self.params = Parameters(shapes, options["dtype"])

@@ -70,16 +70,22 @@ def coco_image_ids(names: Sequence[str]) -> list[int]:
     Raises
     ------
     ValueError
-        If a name is not one of COCO's.
+        If a name is not one of COCO's, or two images have one id.
     """
-    found = [_COCO_NAME.fullmatch(os.path.basename(name)) for name in names]
-    for name, match in zip(names, found, strict=True):
+    seen: dict[int, str] = {}
+    for name in names:
+        match = _COCO_NAME.fullmatch(os.path.basename(name))
         if match is None:
             raise InputError(
                 f"{name!r} is no file name of COCO, whose ids are needed for its results: expected a name "
                 "such as COCO_val2014_000000391895.jpg or 000000391895.jpg"
             )
-    return [int(match[1]) for match in found if match is not None]
+        if (image_id := int(match[1])) in seen:
+            raise InputError(
+                f"{seen[image_id]!r} and {name!r} both have COCO's id {image_id}, expected each image once"
+            )
+        seen[image_id] = name
+    return list(seen)
 
 
 def write_coco_results(

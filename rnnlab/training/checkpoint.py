@@ -165,8 +165,10 @@ def save_checkpoint(
     WriteError
         If it cannot be written, because the disk is full for example. The previous file stays.
     TypeError
-        If the history or another field has a value that JSON cannot represent. The previous file stays.
+        If ``path`` is no path, or the history or another field has a value that JSON cannot represent. The
+        previous file stays.
     """
+    _check_path("save_checkpoint", path)
     with atomic_hdf5(path, before_rename=before_rename, libver="latest") as file:
         file.attrs["format"] = np.bytes_(_FORMAT)
         file.attrs["rnnlab_version"] = np.bytes_(checkpoint.version)

@@ -62,9 +62,9 @@ def warm_start(path: PathLike, model: Any, data: Any = None) -> WarmStart:
     With ``data``, on which the model will train, the result says whether they are prepared as those of the
     checkpoint. Other data are not an error: the model may learn them from these parameters.
 
-    An output layer that reads the contexts of source and target may start from one that reads the source's
-    context only, and one that concatenates them also from one without contexts: they use the first rows of
-    the weight. All other parameters must have the checkpoint's shapes.
+    An output layer that reads contexts may start from one that reads none of them, or, if it reads those of
+    source and target, from one that reads the source's context only: the first rows of the weight are copied.
+    All other parameters must have the checkpoint's shapes.
 
     Raises
     ------

@@ -52,6 +52,7 @@ def test_prepare_writes_what_info_reads(tmp_path, capsys):
     options = ["--out", str(tmp_path / "out"), "--min-count", "1", "--max-size", "3", "--pca", "3"]
     assert cli.main(["data", "prepare", *arguments, *options]) == 0
     written = capsys.readouterr().out
+    assert len(json.loads((tmp_path / "out" / "coco2014_vocab.json").read_text())["idx_to_word"]) == 4 + 3
     assert cli.main(["data", "info", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out == written
     assert cli.main(["data", "prepare", *arguments, "--out", str(tmp_path / "out")]) != 0

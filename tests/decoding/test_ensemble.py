@@ -81,6 +81,13 @@ def test_what_is_no_member(name, rng):
         Ensemble([TableModel.random(rng), SimpleNamespace(**members)])
 
 
+@pytest.mark.parametrize("name", ["start_token", "end_token"])
+def test_a_member_without_start_or_end(name, rng):
+    members = {"start": print, "advance": print, "start_token": START, "end_token": 1, name: None}
+    with pytest.raises(ValueError, match=r"Ensemble: models\[0\] has no <START> or no <END>, which"):
+        Ensemble([SimpleNamespace(**members)])
+
+
 def test_attention_is_averaged(rng):
     models = [AttendingModel.random(rng) for _ in range(2)]
     models[1].attention = lambda state: AttendingModel.attention(models[1], state) + 2

@@ -163,13 +163,19 @@ def test_the_models_own_loss_of_hidden_states_is_zero(rng):
     np.testing.assert_array_equal(grads.flat, expected_grads.flat)
 
 
-@pytest.mark.parametrize("shapes", [None, [("a", (2,))]])
-def test_extra_shapes_that_are_no_mapping(shapes):
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (None, "found a NoneType, expected shapes by name, a mapping"),
+        ([("a", (2,))], "found a list, expected shapes by name, a mapping"),
+        ({"a": 3}, "the shape of 'a' is 3, expected a tuple of integers"),
+        ({"W_vocab": (3, 2)}, "the model has a parameter 'W_vocab' already, expected other names"),
+    ],
+)
+def test_extra_shapes_that_are_none(shapes, message):
     class Other(CaptioningRNN):
         def extra_shapes(self):
             return shapes
 
-    with pytest.raises(
-        TypeError, match=r"^Other: extra_shapes\(\) returned a (NoneType|list), expected a map"
-    ):
+    with pytest.raises((TypeError, ValueError), match=f"^Other.extra_shapes: {message}"):
         Other({"<NULL>": 0, "a": 1}, 3)

@@ -45,6 +45,14 @@ def test_coco_s_ids_are_in_its_file_names():
             coco_image_ids([*names, name])
 
 
+def test_each_image_of_coco_has_one_caption():
+    names = ["a/000000000139.jpg", "COCO_val2014_000000000139.jpg"]
+    with pytest.raises(
+        ValueError, match=f"'{names[0]}' and '{names[1]}' both have COCO's id 139, expected each"
+    ):
+        coco_image_ids(names)
+
+
 def test_images_are_those_of_the_data_s_folder(inputs, tmp_path, monkeypatch):
     """Addresses are fetched where it is asked for."""
     asked, missing = [], np.zeros((2, 2, 3), np.uint8)
