@@ -62,8 +62,8 @@ _SUPERVISED = ("model.discriminative=0.01",)
 def _with_and_without(label: str) -> Iterator[Row]:
     training = _MODELS[label][0]
     supervised = Training(f"{training.name}_discriminative", training.recipe, _SUPERVISED)
-    yield Row(label, (training,), test(3))
-    yield Row(f"{label}, discriminative supervision", (supervised,), test(3))
+    yield Row(label, seeds(training, 3), test(3))
+    yield Row(f"{label}, discriminative supervision", seeds(supervised, 3), test(3))
 
 
 # ---------------------------------------------------------------- ablation, and depth
