@@ -259,8 +259,10 @@ def _checked_shape(function: str, name: str, shape: Any) -> Shape:
     return sizes
 
 
-def distinct(owner: str, *parts: Mapping[str, Shape]) -> Shapes:
-    """The shapes of all parts together; the error names ``owner``, the model that has the parts.
+def distinct(owner: str, *parts: Mapping[str, Shape], place: str = "the cell's recurrent_shapes") -> Shapes:
+    """The shapes of all parts together.
+
+    The error names ``owner``, the model that has the parts, and ``place``, where its user chooses names.
 
     Raises
     ------
@@ -271,8 +273,7 @@ def distinct(owner: str, *parts: Mapping[str, Shape]) -> Shapes:
     for part in parts:
         if both := sorted(shapes.keys() & part.keys()):
             raise InputError(
-                f"{owner}: two parts have a parameter {both[0]!r}, expected other names in the cell's "
-                "recurrent_shapes"
+                f"{owner}: two parts have a parameter {both[0]!r}, expected other names in {place}"
             )
         shapes |= part
     return shapes

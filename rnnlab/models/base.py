@@ -18,7 +18,7 @@ from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.ops import device_of, ops_for, ops_on
 from rnnlab.options import Stored, as_plain, check_options
-from rnnlab.parameters import Parameters, check_parameters, checked_shapes
+from rnnlab.parameters import Parameters, check_parameters, checked_shapes, distinct
 from rnnlab.types import Array, Shapes
 
 BatchSize = tuple[int, int]  # numbers of examples and of tokens
@@ -201,13 +201,9 @@ class Model:
     ) -> None:
         """Make :attr:`params`, with the dtype and the initialisation of the options."""
         options, check = self._options, self._check_shapes
-        function = f"{type(self).__name__}.extra_shapes"
-        extra = checked_shapes(function, self.extra_shapes())
-        if both := sorted(shapes.keys() & extra.keys()):
-            raise InputError(
-                f"{function}: the model has a parameter {both[0]!r} already, expected other names"
-            )
-        shapes = shapes | extra
+        name = type(self).__name__
+        extra = checked_shapes(f"{name}.extra_shapes", self.extra_shapes())
+        shapes = distinct(name, shapes, extra, place="extra_shapes")
         if check is not None:
             check(shapes)
         self.params = Parameters(shapes, options["dtype"])

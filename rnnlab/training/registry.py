@@ -90,7 +90,9 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         if not isinstance(name, str) or ":" not in name:
             close = difflib.get_close_matches(str(name), self._classes, n=1)
             hint = (
-                f"did you mean {close[0]}?" if close else "register a class of your own in this process first"
+                f"did you mean {close[0]}?"
+                if close
+                else "a registered name is known only in the process that registered it"
             )
             raise InputError(
                 f"{self._argument} is {name!r}, expected one of {', '.join(self._classes)} "

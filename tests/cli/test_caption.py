@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from argparse import Namespace
 
 import h5py
 import matplotlib.pyplot as plt
@@ -235,3 +236,12 @@ def test_images_are_fetched_only_to_be_drawn(run, capsys):
     assert (
         "--download is for the images to draw, and needs --picture or --show-att" in capsys.readouterr().err
     )
+
+
+def test_names_that_are_not_coco_s_are_found_before_photographs_are_encoded(monkeypatch):
+    def encode(*_):
+        raise AssertionError("the encoder was opened")
+
+    monkeypatch.setattr(caption, "with_encoder", encode)
+    with pytest.raises(ValueError, match="'dog.jpg' is no file name of COCO"):
+        caption._encoded(None, ["dog.jpg"], Namespace(coco="results.json", first=None))

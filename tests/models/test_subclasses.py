@@ -166,10 +166,10 @@ def test_the_models_own_loss_of_hidden_states_is_zero(rng):
 @pytest.mark.parametrize(
     ("shapes", "message"),
     [
-        (None, "found a NoneType, expected shapes by name, a mapping"),
-        ([("a", (2,))], "found a list, expected shapes by name, a mapping"),
-        ({"a": 3}, "the shape of 'a' is 3, expected a tuple of integers"),
-        ({"W_vocab": (3, 2)}, "the model has a parameter 'W_vocab' already, expected other names"),
+        (None, ".extra_shapes: found a NoneType, expected shapes by name, a mapping"),
+        ([("a", (2,))], ".extra_shapes: found a list, expected shapes by name, a mapping"),
+        ({"a": 3}, ".extra_shapes: the shape of 'a' is 3, expected a tuple of integers"),
+        ({"W_vocab": (3, 2)}, ": two parts have a parameter 'W_vocab', expected other names in extra_shapes"),
     ],
 )
 def test_extra_shapes_that_are_none(shapes, message):
@@ -177,5 +177,5 @@ def test_extra_shapes_that_are_none(shapes, message):
         def extra_shapes(self):
             return shapes
 
-    with pytest.raises((TypeError, ValueError), match=f"^Other.extra_shapes: {message}"):
+    with pytest.raises((TypeError, ValueError), match=f"^Other{message}"):
         Other({"<NULL>": 0, "a": 1}, 3)

@@ -28,7 +28,7 @@ class OutputInputs(NamedTuple):
 
 
 class LinearOutput:
-    """Dropout, then an affine map of the hidden state to scores."""
+    """Dropout, then an affine map of the hidden state, or of other vectors of ``hidden_dim``, to scores."""
 
     reads_contexts = False
 
@@ -90,8 +90,8 @@ class TiedOutput(LinearOutput):
         return ops.matmul(dscores, weight)
 
 
-class ConcatOutput:
-    """Scores from the hidden state, the contexts and the input word, by one affine map.
+class ConcatOutput(LinearOutput):
+    """Scores from the hidden state, the contexts and the input word: a linear output of all three.
 
         scores = dropout([h, y, z]) W_vocab + b_vocab
 
@@ -118,16 +118,8 @@ class ConcatOutput:
         *,
         dropout: float = 0.0,
     ) -> None:
-        self.hidden_dim, self.wordvec_dim, self.vocabulary_size = hidden_dim, wordvec_dim, vocabulary_size
-        self._map = LinearOutput(hidden_dim + wordvec_dim + context_dim, vocabulary_size, dropout=dropout)
-
-    def shapes(self) -> Shapes:
-        """W_vocab and b_vocab."""
-        return self._map.shapes()
-
-    def fan_ins(self) -> FanIns:
-        """Those that differ from a weight's number of rows."""
-        return self._map.fan_ins()
+        self._words, self._contexts = hidden_dim, hidden_dim + wordvec_dim  # where they begin
+        super().__init__(self._contexts + context_dim, vocabulary_size, dropout=dropout)
 
     def forward(self, params: Parameters, inputs: OutputInputs, *, rng: Random = None) -> tuple[Array, Any]:
         """Hidden states (M, H), contexts (M, C) and words (M, W) to scores (M, V)."""
@@ -135,14 +127,13 @@ class ConcatOutput:
         if inputs.contexts is not None:
             read.append(inputs.contexts)
         joined = OutputInputs(ops_for(inputs.hidden).concatenate(read, axis=1))
-        return self._map.forward(params, joined, rng=rng)
+        return super().forward(params, joined, rng=rng)
 
     def backward(self, dscores: Array, cache: Any, grads: Parameters) -> OutputInputs:
         """Add the parameters' gradients; return the gradients of hidden states, contexts and words."""
-        djoined = self._map.backward(dscores, cache, grads).hidden
-        words, contexts = self.hidden_dim, self.hidden_dim + self.wordvec_dim
-        dcontexts = djoined[:, contexts:] if djoined.shape[1] > contexts else None
-        return OutputInputs(djoined[:, :words], dcontexts, djoined[:, words:contexts])
+        djoined = super().backward(dscores, cache, grads).hidden
+        dcontexts = djoined[:, self._contexts :] if djoined.shape[1] > self._contexts else None
+        return OutputInputs(djoined[:, : self._words], dcontexts, djoined[:, self._words : self._contexts])
 
 
 class DeepOutput:
@@ -206,7 +197,7 @@ class DeepOutput:
 
 def build_output(
     context_dim: int, vocabulary_size: int, options: Mapping[str, Any]
-) -> LinearOutput | ConcatOutput | DeepOutput:
+) -> LinearOutput | DeepOutput:
     """The output layer that the options of a model choose."""
     hidden_dim, wordvec_dim, dropout = (
         options[name] for name in ("hidden_dim", "wordvec_dim", "output_dropout")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rnnlab.models.parts.output import ConcatOutput, DeepOutput, LinearOutput, OutputInputs
+from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs
 from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.models.parts.values import Decoded
 from rnnlab.ops import ops_for
@@ -22,7 +22,7 @@ from rnnlab.types import Array, Random
 SCORES_AT_ONCE = 1 << 23  # numbers in a chunk, 32 MB in float32
 _ROWS_AT_LEAST = 512  # rows of a chunk; matrix products with fewer rows are slow
 
-OutputLayer = LinearOutput | ConcatOutput | DeepOutput
+OutputLayer = LinearOutput | DeepOutput
 
 
 class OutputLoss:
@@ -30,7 +30,7 @@ class OutputLoss:
 
     Parameters
     ----------
-    output : LinearOutput, ConcatOutput or DeepOutput
+    output : LinearOutput or DeepOutput
     """
 
     def __init__(self, output: OutputLayer) -> None:
@@ -107,7 +107,7 @@ def output_loss(
 
     Parameters
     ----------
-    output : LinearOutput, ConcatOutput or DeepOutput
+    output : LinearOutput or DeepOutput
         Its parameters' gradients are added into ``grads``.
     params : Parameters
     inputs : OutputInputs

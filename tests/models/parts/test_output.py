@@ -132,10 +132,12 @@ def test_the_option_concat(context_dim, rng):
     options = {"output": "concat", "hidden_dim": H, "wordvec_dim": W, "output_dropout": 0.5}
     part = build_output(context_dim, V, options | {"tied_embeddings": False})
     assert isinstance(part, ConcatOutput)
-    assert (part.hidden_dim, part.wordvec_dim) == (H, W)
     assert part.shapes() == {"W_vocab": (H + W + context_dim, V), "b_vocab": (V,)}
     params = random_parameters(part, rng)
     inputs = OutputInputs(*(rng.standard_normal((N, size)) for size in (H, context_dim, W)))
-    scores, _ = part.forward(params, inputs)
+    scores, cache = part.forward(params, inputs)
+    gradients = part.backward(scores, cache, params.zeros_like())
+    assert gradients.hidden.shape == (N, H)
+    assert gradients.words.shape == (N, W)
     dropped, _ = part.forward(params, inputs, rng=dropout_rng())
     assert not np.allclose(scores, dropped)

@@ -89,7 +89,7 @@ def test_the_loss_of_sentences_is_that_of_their_real_targets(output, rng):
     for array in (hidden, contexts, words):
         array[~real] = np.nan
     rows = OutputInputs(hidden[real])
-    if not isinstance(output, LinearOutput):
+    if output.reads_contexts:
         rows = OutputInputs(hidden[real], contexts[real], words[real])
     grads, expected_grads = params.zeros_like(), params.zeros_like()
     expected, drows = output_loss(output, params, rows, forced.targets, weights=0.5, grads=expected_grads)
