@@ -24,7 +24,7 @@ _AVERAGED = Training(
     (*SOFT_ATTENTION.changes, "training.ema_decay=0.999"),
 )
 _LABELS = {
-    "LSTM, one vector an image": (LSTM_BFLOAT16,),
+    "LSTM, one vector per image": (LSTM_BFLOAT16,),
     "soft attention": seeds(SOFT_ATTENTION, 3),
     "soft attention, averaged parameters": (_AVERAGED,),
     "Review Net": (REVIEW_NET,),

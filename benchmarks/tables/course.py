@@ -30,7 +30,7 @@ TABLES = {
         "Flickr8k in the layout of the course, validation, greedy captions",
         tuple(_row(cell, size) for size in _SIZES for cell in ("rnn", "lstm", "gru")),
         {
-            "training loss a word, last epoch": last("train_loss_per_token"),
+            "training loss per word, last epoch": last("train_loss_per_token"),
             "best validation loss": best("val_loss", ".3f", 1, least=True),
             "BLEU-4": score("BLEU-4"),
             "CIDEr": score("CIDEr"),

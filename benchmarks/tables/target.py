@@ -51,7 +51,7 @@ TABLES = {
         "Flickr8k, test, beam 10: attention to regions and to the decoder's past (Xia et al. 2017, table 3)",
         (
             Row("source attention", seeds(SOFT_ATTENTION, 3), test(10), _paper(28.3, 19.0, 37.6, 28.56)),
-            Row("target attention alone, one vector an image", seeds(_TARGET, 3), test(10)),
+            Row("target attention alone, one vector per image", seeds(_TARGET, 3), test(10)),
             Row("both, trained together", seeds(_BOTH, 3), test(10)),
             Row("source attention, continued by SGD", seeds(_ON_WITHOUT, 3), test(10)),
             Row("both, continued by SGD", seeds(_ON_WITH, 3), test(10), _paper(29.6, 20.5, 40.4, 23.06)),

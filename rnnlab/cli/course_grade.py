@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
 import sys
 from contextlib import suppress
@@ -22,7 +23,7 @@ from rnnlab.course.grading import (
 )
 from rnnlab.course.grading.feedback import require_gradebook, write_feedback
 from rnnlab.course.grading.grade import filters_system_calls
-from rnnlab.course.grading.process import LEAST
+from rnnlab.course.grading.process import BOUNDS
 from rnnlab.errors import InputError
 from rnnlab.ops.threads import num_processors
 
@@ -73,15 +74,23 @@ def add(actions: Any) -> None:
 
 def _grade(options: argparse.Namespace) -> int:
     for name in ("seconds", "megabytes"):
-        if not getattr(options, name) >= LEAST[name]:
-            raise InputError(f"--{name} is {getattr(options, name)}, expected at least {LEAST[name]}")
+        (least, most), value = BOUNDS[name], getattr(options, name)
+        if not least <= value <= most:
+            raise InputError(f"--{name} is {value}, expected {least:,} to {most:,}")
     if sys.platform == "win32":
         raise InputError("rnnlab course grade runs on Linux and macOS, found Windows")
     limits = Limits(seconds=options.seconds, megabytes=options.megabytes)
-    source = options.source or options.submitted.parent / "source"
+    submitted = Path(os.path.abspath(options.submitted))  # "." has no parent
+    course = submitted.parent
+    source = options.source or course / "source"
     check_outputs(options, "csv", "json")
     if options.feedback:
-        require_gradebook(options.submitted.parent)
+        if submitted.name != "submitted":
+            raise InputError(
+                f"--feedback: SUBMITTED is {options.submitted}, expected the folder `submitted` of a course: "
+                "its notebooks are those that feedback is written for"
+            )
+        require_gradebook(course)
     files, others = find_submissions(options.submitted, source)
     notebooks = [str(path) for each in files for path in (each.path, each.source)]
     check_outputs(options, "csv", "json", inputs=notebooks)
@@ -108,7 +117,7 @@ def _grade(options: argparse.Namespace) -> int:
     if options.json:
         write_json(options.json, marks)
     if options.feedback:
-        feedback = write_feedback(options.submitted.parent, marks, jobs=jobs)
+        feedback = write_feedback(course, marks, jobs=jobs)
         print("\n".join([*feedback.refused, f"Wrote {feedback.folder}."]))
     for mark in marks:
         for each in mark.suspicions:

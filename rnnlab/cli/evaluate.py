@@ -74,7 +74,9 @@ _LENGTHS = 10, 20, 30, 40, 50  # as in figure 2 of Xia et al. 2017
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    check_outputs(options, "json", inputs=(options.lexicon,))
+    check_outputs(options, "json", inputs=(options.lexicon, *(options.references or ())))
+    if (lengths := options.by_length) and lengths != sorted(set(lengths)):
+        raise InputError(f"--by-length is {' '.join(map(str, lengths))}, expected increasing numbers")
     run = open_runs(options.run_directories, options)
     given = {key: value for key in ("metrics", *_FOR) if (value := getattr(options, key)) is not None}
     _check_metrics(run, given.get("metrics", ()))
@@ -94,9 +96,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     split = options.split or recipe.evaluation.split
     if references := given.pop("references", ()):
         run = dataclasses.replace(run, data=with_references(run.data, split, references))
-    lengths = given.pop("by_length", None)
-    if lengths and lengths != sorted(set(lengths)):
-        raise InputError(f"--by-length is {' '.join(map(str, lengths))}, expected increasing numbers")
+    given.pop("by_length", None)
     evaluation = dataclasses.replace(recipe.evaluation, **given)
     if options.first is not None:
         evaluation = evaluation.of_first(options.first)

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from rnnlab.cli.arguments import check_outputs, positive_integer
 from rnnlab.cli.encoder_options import add_encoder, check_encoder, encoder_settings
 from rnnlab.data import read_karpathy
+from rnnlab.data.names import composed
 from rnnlab.data.photographs import ImageEncoder, choose_encoding, extract_features, find_photographs
 from rnnlab.data.projection import read_projection
 from rnnlab.errors import InputError
@@ -94,8 +95,8 @@ def _features(options: argparse.Namespace) -> int:
 
 def _training_names(annotations: str, paths: Sequence[Path]) -> set[str]:
     """The names of the photographs that belong to the training split of annotations."""
-    training = {image.name for image in read_karpathy(annotations).splits.get("train", [])}
-    found = training & {path.name for path in paths}
+    training = {composed(image.name) for image in read_karpathy(annotations).splits.get("train", [])}
+    found = {path.name for path in paths if composed(path.name) in training}
     if not found:
         raise InputError(
             f"--karpathy {annotations} has {len(training):,} training images, expected some of the "

@@ -74,16 +74,19 @@ def add(commands: Any) -> None:
 def _translate(options: argparse.Namespace) -> int:
     check_outputs(options, "json", "show_attention", inputs=(options.file, options.lexicon))
     directories, options.sentences = leading_runs(options.run_directory, options.sentences)
+    if options.sentences and options.file is not None:
+        raise InputError("give either sentences or --file")
     run = open_runs(directories, options, with_data=False)
     recipe = recipe_of(run, TranslationRecipe)
     for option, given in (("--show-attention", options.show_attention), ("--lexicon", options.lexicon)):
         if given is not None:
             check_attends(run, option, "its source")
-    if options.sentences and options.file is not None:
-        raise InputError("give either sentences or --file")
     ranks, decoding = options.communicator, search_options(recipe.decoding, options)
     lines = by_rank_0(ranks, lambda: _lines(options))  # only rank 0 has a standard input
     sources = [run.inputs.tokenize(line) for line in lines]
+    pictures = _pictures(options.show_attention, len(sources))
+    for path in pictures if ranks.rank == 0 else ():
+        check_output("--show-attention", path, inputs=(options.file, options.lexicon, options.json))
     if ranks.rank == 0:
         _warn_about(sources, run.inputs.unknown_words)
     translations = translation.translate(
@@ -99,11 +102,8 @@ def _translate(options: argparse.Namespace) -> int:
         return 0
     if options.json:
         write_translations(options.json, run, lines, translations)
-    if options.show_attention:
-        for path, words, (best, *_) in zip(
-            _pictures(Path(options.show_attention), len(sources)), sources, translations, strict=True
-        ):
-            alignment_picture(path, words, best)
+    for path, words, (best, *_) in zip(pictures, sources, translations, strict=False):
+        alignment_picture(path, words, best)
     if translations:  # after the files are written, because printing may fail
         print(translations_text(translations, run.inputs.detokenize, lists=decoding.n_best > 1))
     return 0
@@ -122,8 +122,11 @@ def _warn_about(
             )
 
 
-def _pictures(path: Path, count: int) -> list[Path]:
-    """A path for each sentence: numbered, if there are several."""
+def _pictures(name: str | None, count: int) -> list[Path]:
+    """A path for each sentence, numbered if there are several; none without a name."""
+    if name is None:
+        return []
+    path = Path(name)
     if count == 1:
         return [path]
     return [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, count + 1)]

@@ -20,7 +20,7 @@ import numpy as np
 from rnnlab.data.blocks import Features
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.hdf5 import read_dataset, read_json, read_names
-from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.lazy import LazyFeatures, features_in
 from rnnlab.data.names import composed
 from rnnlab.data.photographs.encoding import recorded_encodings
 from rnnlab.data.splits import CaptionSplit
@@ -181,7 +181,7 @@ def open_annotated(
         captions = [vocabulary.encode(words, max_words + 2) for image in tokens[split] for words in image]
         image_idxs = np.repeat(np.arange(len(names)), [len(image) for image in tokens[split]])
         read = {
-            field: _read_rows(path, _find(rows[field], names, path, file), lazy)
+            field: features_in(path, _find(rows[field], names, path, file), lazy=lazy)
             for field, path in files.items()
         }
         splits[split] = CaptionSplit(
@@ -305,13 +305,6 @@ def _find(
                 f"{features}: filenames: found no {name!r}, expected all the images of {source}"
             )
     return np.array([rows[composed(name)] for name in names], np.intp)
-
-
-def _read_rows(path: PathLike, rows: np.ndarray, lazy: bool) -> Features:
-    if lazy:
-        return LazyFeatures(path, rows=rows)
-    with open_hdf5(path) as file:
-        return read_dataset(file, "features")[rows]
 
 
 def _list_of(content: Mapping[str, Any], field: str, path: PathLike) -> list[dict[str, Any]]:

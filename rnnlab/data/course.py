@@ -24,7 +24,7 @@ import numpy as np
 
 from rnnlab.data.blocks import BLOCK_BYTES, Features
 from rnnlab.data.hdf5 import get_dataset, read_dataset, read_json
-from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.lazy import features_in
 from rnnlab.data.photographs.encoding import ImageEncoding, recorded_encodings
 from rnnlab.data.projection import Projection
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
@@ -98,12 +98,6 @@ def read_course(
             )
             for split in splits
         }
-
-
-def read_feature_array(path: PathLike) -> np.ndarray:
-    """The dataset ``features`` of an HDF5 file."""
-    with open_hdf5(path) as file:
-        return read_dataset(file, "features")
 
 
 def read_vocabulary(path: PathLike) -> Vocabulary:
@@ -270,7 +264,7 @@ def _read_split(
     index_fields = (f"{split}_image_idxs", f"{split}_image_idxes")
     image_idxs = read_dataset(file, *index_fields)
     features_path = directory / FEATURE_FILES[kind].format(split=split)
-    features = LazyFeatures(features_path) if lazy else read_feature_array(features_path)
+    features = features_in(features_path, lazy=lazy)
     names_path = directory / URLS_FILE.format(split=split)
     sources = {
         "captions": f"{file.filename}: {split}_captions",
@@ -290,7 +284,7 @@ def _read_split(
 def _with_global_features(split: CaptionSplit, path: Path | None, lazy: bool) -> CaptionSplit:
     if path is None:
         return split
-    features = LazyFeatures(path) if lazy else read_feature_array(path)
+    features = features_in(path, lazy=lazy)
     sources = {**split.sources, "global_features": f"{path}: features"}
     encodings = {**split.encodings, **recorded_encodings({"global_features": path})}
     return replace(split, global_features=features, sources=sources, encodings=encodings)

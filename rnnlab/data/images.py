@@ -77,7 +77,7 @@ def named_image(name: str, image_dir: PathLike | None, *, download: bool = False
 def image_on_disk(name: PathLike, image_dir: PathLike | None = None) -> Path | None:
     """The file of an image of the data, by its name; None if it is not there.
 
-    It is searched below ``image_dir``, by default the current folder, and ``$RNNLAB_DATA/flickr8k/images``.
+    It is searched in the folders of :func:`named_image`.
     """
     try:
         return _find(str(name), _folders(image_dir or "."))
@@ -118,7 +118,7 @@ def _read(url: str, image_dir: PathLike | None, timeout: float, download: bool) 
         url = urllib.request.url2pathname(urlsplit(url).path)
     if image_dir is None and os.path.exists(url):
         return read_photograph(url)
-    return read_photograph(_find(url, _folders(image_dir, of_default_data=True)))
+    return read_photograph(_find(url, _folders(image_dir)))
 
 
 def _download(url: str, timeout: float) -> bytes:
@@ -153,13 +153,12 @@ def _find(name: str, folders: Iterable[Path]) -> Path:
     raise FileNotFoundError(f"no such file in {', '.join(map(str, searched))}")
 
 
-def _folders(image_dir: PathLike | None, *, of_default_data: bool = False) -> Iterator[Path]:
+def _folders(image_dir: PathLike | None) -> Iterator[Path]:
     if image_dir is not None:
         yield Path(image_dir)
     if root := public_data():
         yield root / "flickr8k" / "images"
-    if of_default_data:
-        yield default_directory(make=False) / IMAGE_FOLDER
+    yield default_directory(make=False) / IMAGE_FOLDER
 
 
 def _placeholder(name: str, reason: str) -> np.ndarray:

@@ -18,11 +18,21 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rnnlab.data.block_cache import SHARED, BlockCache
-from rnnlab.data.blocks import BLOCK_BYTES, block_shuffle
-from rnnlab.data.hdf5 import affine_of, decode_values, get_dataset
+from rnnlab.data.blocks import BLOCK_BYTES, Features, block_shuffle
+from rnnlab.data.hdf5 import affine_of, decode_values, get_dataset, read_dataset
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.hdf5_objects import open_hdf5, read_values, where
 from rnnlab.reading import PathLike, mismatch
+
+
+def features_in(path: PathLike, rows: np.ndarray | None = None, *, lazy: bool) -> Features:
+    """The dataset ``features`` of an HDF5 file, or some of its rows: lazy, or as an array."""
+    if lazy:
+        return LazyFeatures(path, rows=rows)
+    with open_hdf5(path) as file:
+        features = read_dataset(file, "features")
+    return features if rows is None else features[rows]
+
 
 _LEAST_BLOCKS = 32  # minimum blocks in the window, if the size of chunks permits
 

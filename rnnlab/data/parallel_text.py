@@ -232,7 +232,7 @@ def check_tokenizer(
 
 
 def read_code_comments(path: PathLike) -> list[Pair]:
-    """The pairs of a table, gzipped or not: code, a tab, its comment; both are split at spaces.
+    """The pairs of a table, gzipped or not: code, a tab, its comment; both are split at white space.
 
     Raises
     ------

@@ -4,7 +4,7 @@
     CIDEr-D    10 / 4 sum_n mean over references r of
                exp(-(l_s - l_r)^2 / (2 6^2)) min(g_n(s), g_n(r)) . g_n(r) / (|g_n(s)| |g_n(r)|)
 
-(Vedantam, Zitnick and Parikh 2015, section 5.) The document frequencies are those of all I images. As in the
+(Vedantam, Zitnick and Parikh 2015.) The document frequencies are those of all I images. As in the
 implementation of the COCO evaluation, l is the number of bigrams, and an n-gram that is in no reference has a
 document frequency of one image.
 

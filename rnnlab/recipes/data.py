@@ -204,7 +204,7 @@ class ParallelTable:
     target
         Extension of the target files, the target language.
     tokenizer
-        "text": lower-cased words and punctuation marks; "spaces": split at spaces only; "sentencepiece":
+        "text": lower-cased words and punctuation marks; "spaces": split at white space of any kind only; "sentencepiece":
         pieces of words, found in the training sentences, which needs the extra "subword".
     vocabulary_size
         With tokenizer "sentencepiece", the number of pieces of each language.

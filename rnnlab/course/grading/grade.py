@@ -11,7 +11,7 @@ from pathlib import Path
 from rnnlab.course.grading.marker import Marker, max_points_of
 from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
 from rnnlab.course.grading.process import Limits, StudentProcess
-from rnnlab.course.grading.submission import BadSubmission, helpers, read_submission
+from rnnlab.course.grading.submission import BadSubmission, helpers, printable, read_submission
 from rnnlab.course.grading.suspicions import suspicions_of_code
 from rnnlab.course.notebook_cells import CourseNotebook, read_notebook
 from rnnlab.errors import InputError
@@ -63,7 +63,9 @@ def find_submissions(submitted: Path, sources: Path) -> tuple[list[SubmittedFile
         raise FileNotFoundError(f"{submitted} is not a folder, expected the folder `submitted` of a course")
     if (submitted / "submitted").is_dir():
         raise InputError(f"{submitted} is a course, expected its folder {submitted / 'submitted'}")
-    notebooks = {path.parent.name: path for path in sorted(sources.glob("*/*.ipynb"))}
+    notebooks = {
+        folder.name: path for folder in sorted(sources.glob("[!.]*")) if (path := _source_in(folder))
+    }
     if not notebooks:
         raise InputError(
             f"{sources} has no ASSIGNMENT/NOTEBOOK.ipynb, expected what `rnnlab course release` writes; "
@@ -82,9 +84,22 @@ def find_submissions(submitted: Path, sources: Path) -> tuple[list[SubmittedFile
         for name in handed_in:
             source = notebooks[name]
             path = student / name / source.name
-            found.append(SubmittedFile(student.name, name, path, source, tuple(each.name for each in strays)))
+            names = tuple(printable(each.name) for each in strays)
+            found.append(SubmittedFile(student.name, name, path, source, names))
     expected = f"STUDENT/ASSIGNMENT of {', '.join(notebooks)}"
-    return found, [f"{path.relative_to(submitted)} is not {expected}" for path in others]
+    return found, [f"{printable(str(path.relative_to(submitted)))} is not {expected}" for path in others]
+
+
+def _source_in(folder: Path) -> Path | None:
+    """The notebook with the solutions of an assignment: the one with its name, or the only one."""
+    paths = sorted(folder.glob("[!.]*.ipynb"))
+    named = [path for path in paths if path.stem == folder.name] or paths
+    if len(named) > 1:
+        names = ", ".join(path.name for path in paths)
+        raise InputError(
+            f"{folder} has {names}, expected one notebook, or one with the name {folder.name}.ipynb"
+        )
+    return named[0] if named else None
 
 
 def _listed(folder: Path) -> list[Path]:

@@ -34,7 +34,8 @@ serve(os.fdopen(int(requests), "rb"), os.fdopen(int(replies), "wb"))
 """
 
 
-LEAST = {"seconds": 0.1, "megabytes": 300, "output_bytes": 0}  # the minimum of each limit
+# the minimum and the maximum of each limit; a process cannot have larger ones
+BOUNDS = {"seconds": (0.1, 86_400), "megabytes": (300, 10_000_000), "output_bytes": (0, 1 << 40)}
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,10 @@ class Limits:
     output_bytes: int = 4 << 20
 
     def __post_init__(self) -> None:
-        for name, least in LEAST.items():
+        for name, (least, most) in BOUNDS.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-                raise InputError(f"Limits: {name} is {value!r}, expected a number of at least {least}")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+                raise InputError(f"Limits: {name} is {value!r}, expected a number from {least:,} to {most:,}")
 
 
 class _Deadline(NamedTuple):

@@ -201,6 +201,11 @@ def solution(source: CourseNotebook, name: str) -> Callable[..., Any] | None:
     return namespace.get(name)
 
 
+def printable(name: str) -> str:
+    """The name of a student's file on one line: it may have any characters."""
+    return name if name.isprintable() else ascii(name)[1:-1]
+
+
 def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
     try:
         if (size := path.stat().st_size) > NOTEBOOK_BYTES:
@@ -215,7 +220,7 @@ def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
             source_of(cell)
     except FileNotFoundError:
         others = [each.relative_to(path.parent) for each in sorted(path.parent.rglob("*.ipynb"))]
-        names = [str(each) for each in others if ".ipynb_checkpoints" not in each.parts]
+        names = [printable(str(each)) for each in others if ".ipynb_checkpoints" not in each.parts]
         hint = f", but {', '.join(names)}: move or rename it" if names else ""
         raise BadSubmission(f"the folder has no {path.name}{hint}") from None
     except OSError as error:
