@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -86,7 +87,11 @@ def _translate(options: argparse.Namespace) -> int:
     sources = [run.inputs.tokenize(line) for line in lines]
     pictures = _pictures(options.show_attention, len(sources))
     for path in pictures if ranks.rank == 0 else ():
-        check_output("--show-attention", path, inputs=(options.file, options.lexicon, options.json))
+        check_output("--show-attention", path, inputs=(options.file, options.lexicon))
+        if options.json is not None and os.path.realpath(options.json) == os.path.realpath(path):
+            raise InputError(
+                f"--json is {options.json}, which --show-attention writes, expected another file"
+            )
     if ranks.rank == 0:
         _warn_about(sources, run.inputs.unknown_words)
     translations = translation.translate(

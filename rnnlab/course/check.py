@@ -212,6 +212,8 @@ def examine(
         else:
             limit = _ROUNDED if in_float32 else _LIMIT  # rounding in the forward costs its points only
             _judge(report, backwards, expected, known=forward_is_right, limit=limit)
+            if not forward_is_right:
+                _refuse_zeros(report, exercise, expected)
         if len(backwards.values) < common:
             _judge_square(report, exercise, "backward", backward, first)
     for each in (forward, backward):
@@ -325,6 +327,18 @@ def _judge(
         count = len(draws_of(runs.exercise))
         found = [{name: values[name] for name in names} for values in runs.values[:count]]
         report.diagnoses.append(diagnose(runs.exercise, runs.kind, found, right[:count]))
+
+
+def _refuse_zeros(report: Report, exercise: Exercise, expected: Sequence[Results]) -> None:
+    """Count gradients as wrong that are zero because a wrong forward ignores an input."""
+    gradients = {name for each in expected for name in each}
+    gradients -= {name for each in expected for name, value in each.items() if np.any(value)}
+    zeros = [name for name in report.errors if name in gradients]
+    if zeros:
+        report.errors |= dict.fromkeys(zeros, np.inf)
+        inputs = " and ".join(name.removeprefix("d") for name in zeros)
+        note = f"{', '.join(zeros)} cannot be checked: {exercise.functions[0]} does not depend on {inputs}"
+        report.diagnoses.append(Diagnosis(notes=(note,)))
 
 
 def _distance(one: Array, other: Array) -> float:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.data.blocks import Features
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.hdf5 import read_dataset, read_json, read_names
 from rnnlab.data.lazy import LazyFeatures, features_in

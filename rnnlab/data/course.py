@@ -20,7 +20,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import h5py
-import numpy as np
 
 from rnnlab.data.blocks import BLOCK_BYTES, Features
 from rnnlab.data.hdf5 import get_dataset, read_dataset, read_json

@@ -24,6 +24,8 @@ from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.hdf5_objects import open_hdf5, read_values, where
 from rnnlab.reading import PathLike, mismatch
 
+_LEAST_BLOCKS = 32  # minimum blocks in the window, if the size of chunks permits
+
 
 def features_in(path: PathLike, rows: np.ndarray | None = None, *, lazy: bool) -> Features:
     """The dataset ``features`` of an HDF5 file, or some of its rows: lazy, or as an array."""
@@ -32,9 +34,6 @@ def features_in(path: PathLike, rows: np.ndarray | None = None, *, lazy: bool) -
     with open_hdf5(path) as file:
         features = read_dataset(file, "features")
     return features if rows is None else features[rows]
-
-
-_LEAST_BLOCKS = 32  # minimum blocks in the window, if the size of chunks permits
 
 
 class LazyFeatures:

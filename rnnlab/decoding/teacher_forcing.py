@@ -88,6 +88,10 @@ def teacher_forced(
             alive, state = alive[going_on], select(state, going_on)
         # predictions after the end of a sentence are not used, but its padding need not be a valid token
         read = np.where(lengths[alive] > step, sentences[alive, step], 0)
+        if read.size and read.min() < 0:
+            raise OutOfRangeError(
+                f"teacher_forced: sentences holds {null_token} before a word, expected it after the last word"
+            )
         log_probs, state = advanced("teacher_forced", model, state, read)
         predicted = np.flatnonzero(real[alive, step])
         if not len(predicted):

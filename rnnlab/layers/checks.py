@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.ops import Primitives, is_subclassed, ops_for
@@ -219,7 +220,7 @@ def gradient_arrays(
     ------
     ValueError
         If ``into`` is not a tuple of one array for each parameter, or an array has another shape or dtype or
-        shares memory with a parameter or with an array that is read.
+        shares memory with a parameter, with an array that is read or with another one of ``into``.
     TypeError
         If an entry of ``into`` is not an array.
     """
@@ -238,12 +239,33 @@ def gradient_arrays(
                 f"{function}: into has {name} of shape {array.shape} and dtype {array.dtype}, "
                 f"expected {param.shape} and {like.dtype}"
             )
-        if in_memory_of(array, param):
-            raise InputError(f"{function}: into has {name} in the memory of the parameter, expected its own")
-        for other, read in reads.items():
-            if in_memory_of(array, read):
-                raise InputError(f"{function}: into has {name} in the memory of {other}, expected its own")
+    read = {f"the parameter of {name}": param for name, param in params.items()} | dict(reads)
+    if shared := in_same_memory(dict(zip(params, into, strict=True)), read):
+        raise InputError(f"{function}: into has {shared[0]} in the memory of {shared[1]}, expected its own")
     return into
+
+
+def in_same_memory(written: Mapping[str, Array], read: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The names of an array to write and of another one in its memory, as :func:`in_memory_of`; else None."""
+    extents = [(*_extent(array), True, name) for name, array in written.items()]
+    extents += [(*_extent(array), False, name) for name, array in read.items() if array is not None]
+    end = end_written = -1
+    last = last_written = ""
+    for start, stop, writes, name in sorted(extents):
+        if start < (end if writes else end_written):
+            return (name, last) if writes else (last_written, name)
+        if stop > end:
+            end, last = stop, name
+        if writes and stop > end_written:
+            end_written, last_written = stop, name
+    return None
+
+
+def _extent(array: Array) -> tuple[int, int]:
+    """The first byte of an array and the one after its last; of a CuPy array its identity."""
+    if isinstance(array, np.ndarray):
+        return byte_bounds(array) if array.size else (0, 0)
+    return id(array), id(array) + 1
 
 
 def in_memory_of(array: Array, other: Any) -> bool:

@@ -86,6 +86,7 @@ def frequent_words(tokens: Array, first: int, num_words: int) -> Array:
     >>> frequent_words(np.array([[1, 4, 9, 4, 3, 2]]), first=4, num_words=5)
     array([[-1,  0, -1,  0, -1, -1]])
     """
+    ops_of("frequent_words", tokens=tokens)
     if tokens.dtype.kind not in "iu":
         raise InputTypeError(f"frequent_words: tokens has dtype {tokens.dtype}, expected integers")
     columns = tokens.astype(np.int64) - first  # a narrow unsigned dtype would overflow
@@ -117,7 +118,7 @@ def discriminative_forward(
     Raises
     ------
     ValueError
-        If a shape does not fit, there is no thought vector, or the parameter is missing.
+        If a shape does not fit, there is no thought vector or no word, or the parameter is missing.
     IndexError
         If a word is out of range; words on a GPU are not checked.
     TypeError
@@ -130,6 +131,8 @@ def discriminative_forward(
     N, L, k = sizes["N"], sizes["L"], sizes["k"]
     if L == 0:
         raise InputError(f"{function}: thoughts has shape {thoughts.shape}, expected L of at least 1")
+    if k == 0:
+        raise InputError(f"{function}: W has shape {own['W'].shape}, expected k of at least 1")
     words = _checked_words(words, N, k)
     scores, slots = ops.empty((N, k), thoughts.dtype), ops.empty((N, k), "int64")
     for samples, products in _blocks(N, L, k, thoughts):

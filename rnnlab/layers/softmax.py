@@ -62,7 +62,7 @@ def softmax_loss(
     M, V = check_shapes("softmax_loss", x=(x, "M V")).values()
     if y.shape != (M,):
         raise InputError(f"softmax_loss: y has shape {y.shape}, expected (M,) = {(M,)}")
-    y = as_tokens("softmax_loss", "y", y, V)
+    y = as_tokens("softmax_loss", "y", y, V, of="classes")
     if divisor is None:
         divisor = max(M, 1)
     else:
@@ -122,12 +122,12 @@ def temporal_softmax_loss(
         raise InputError(f"{function}: y has shape {y.shape}, expected (N, T) = {(N, T)}")
     y, mask = (ops_for(array).asnumpy(array) for array in (y, mask))
     real = np.flatnonzero(as_mask(function, "mask", mask, (N, T), "N, T"))
+    y = as_tokens(function, "y", y.reshape(-1)[real], V)
+    check_probability(function, "label_smoothing", label_smoothing)
     rows, scores = ops.asarray(real), ops.empty((real.size, V), x.dtype)
     ops.take(as_rows(x), rows, scores)
     divisor = loss_divisor(function, average, N, real.size)
-    loss, dscores = softmax_loss(
-        scores, y.reshape(-1)[real], divisor=divisor, label_smoothing=label_smoothing
-    )
+    loss, dscores = softmax_loss(scores, y, divisor=divisor, label_smoothing=label_smoothing)
     dx = ops.zeros((N * T, V), x.dtype)
     ops.put(dscores, rows, dx)
     dx = dx.reshape(N, T, V)

@@ -176,7 +176,7 @@ def keystrokes(
         the vocabulary has words, a word is in the vocabulary twice, or more characters are saved than a
         sentence has.
     TypeError
-        If a sentence is a string.
+        If a sentence is a string, or rows or tokens are not integers.
     IndexError
         If a row or a token is out of range.
 
@@ -228,6 +228,8 @@ def saved_characters(
 
 def _checked_numbers(name: str, numbers: Array, count: int, of: str) -> np.ndarray:
     found = np.asarray(numbers)
+    if found.size and found.dtype.kind not in "iu":  # an empty list is an array of floats
+        raise InputTypeError(f"keystrokes: {name} has dtype {found.dtype}, expected integers")
     if found.size and not (found.min() >= 0 and found.max() < count):
         wrong = found.min() if found.min() < 0 else found.max()
         raise OutOfRangeError(f"keystrokes: {name} has {wrong}, and there are {count} {of}")

@@ -15,7 +15,8 @@ Environment variables:
   one in use.
 - RNNLAB_NUM_THREADS: the number of threads on the CPU (:mod:`rnnlab.ops.threads`).
 - RNNLAB_STRICT: with "1", arrays of a layout that a compiled kernel does not accept raise TypeError. Without
-  it, those that are read are copied; if one is written, NumPy computes, which is slower.
+  it, those that are read are copied; if one is written, NumPy computes, which is slower. Matrix products and
+  dropout accept any layout.
 - RNNLAB_MATMUL: the precision of float32 products: "float32" (the default), "tf32" or "tf32x3" (on a GPU), or
   "bfloat16" (:mod:`rnnlab.ops.precision`). :func:`describe_products` names the one in use.
 - RNNLAB_PERSISTENT: "1" runs all steps of an LSTM in one launch wherever its weight fits into on-chip memory

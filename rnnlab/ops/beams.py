@@ -33,7 +33,7 @@ class BeamStep(NamedTuple):
 
     beams: Array  # (b,) int64, the number of each beam
     status: Array  # (b,) int64: OVER, GOING, or REFUSED for log-probabilities that are NaN or too large
-    totals: Array  # (b, S) float64, the log-probability of each partial sentence, the largest first
+    totals: Array  # (b, S) float64, the log-probability of each sentence; without a penalty largest first
     words: Array  # (b, S) int64, its last word; 0 in an empty slot
     rows: Array  # (b, S) int64, the row of the log-probabilities that it continues
     largest: Array  # (b,) the largest log-probability found in each beam; NaN if one is NaN

@@ -204,8 +204,8 @@ class ParallelTable:
     target
         Extension of the target files, the target language.
     tokenizer
-        "text": lower-cased words and punctuation marks; "spaces": split at white space of any kind only; "sentencepiece":
-        pieces of words, found in the training sentences, which needs the extra "subword".
+        "text": lower-cased words and punctuation marks; "spaces": split at white space only, of any kind;
+        "sentencepiece": pieces of words, found in the training sentences, which needs the extra "subword".
     vocabulary_size
         With tokenizer "sentencepiece", the number of pieces of each language.
     references

@@ -54,7 +54,7 @@ def _photograph_page(captioner: PhotographCaptioner) -> gr.Blocks:
     def answer(photograph: dict[str, Any] | None, beam_size: float) -> str:
         if photograph is None:
             return ""
-        path = photograph["path"]
+        path = uploaded(photograph)
         with _readable_errors(path):
             return captions_html(captioner.caption(path, _width(beam_size)), captioner.about_scores)
 
@@ -71,7 +71,7 @@ def _photograph_page(captioner: PhotographCaptioner) -> gr.Blocks:
         result = _result()
         events = [photograph.upload, photograph.clear, beam.change]
         _show(answer, [photograph, beam], result, after=events, name="caption")
-    _accept_uploads_only(photograph, beam)
+    uploaded = _accept_uploads_only(photograph, beam)
     return page
 
 
@@ -197,14 +197,26 @@ def _readable_errors(path: str = "") -> Iterator[None]:
         raise gr.Error(escape(message), print_exception=False) from None
 
 
-def _accept_uploads_only(*inputs: Any) -> None:
-    """Refuse paths and addresses from a client: Gradio would read files of this machine or other servers."""
-    uploads = inputs[0].GRADIO_CACHE
+def _accept_uploads_only(*inputs: Any) -> Callable[[Any], str]:
+    """Refuse paths and addresses from a client: Gradio would read files of this machine or other servers.
 
-    async def uploaded(path: str | Path | None) -> str | None:
-        if path is not None and not Path(path).resolve().is_relative_to(Path(uploads).resolve()):
+    Returns
+    -------
+    callable
+        The path of a file that a client names, after a check that it is an upload. Gradio itself checks
+        those files alone that a client declares as such.
+    """
+    uploads = Path(inputs[0].GRADIO_CACHE).resolve()
+
+    async def unmoved(path: str | Path | None) -> str | None:
+        return None if path is None else uploaded({"path": path})
+
+    def uploaded(file: Any) -> str:
+        path = file.get("path") if isinstance(file, dict) else None
+        if not isinstance(path, str | Path) or not Path(path).resolve().is_relative_to(uploads):
             raise gr.Error("Upload the file itself.", print_exception=False)
-        return None if path is None else str(path)
+        return str(path)
 
     for component in inputs:
-        component.async_move_resource_to_block_cache = uploaded
+        component.async_move_resource_to_block_cache = unmoved
+    return uploaded

@@ -189,8 +189,13 @@ def test_refused(course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     for arguments, message in (
         ([str(tmp_path)], "has no ASSIGNMENT/NOTEBOOK.ipynb"),
         ([str(tmp_path), "--source", str(course / "source")], "has no STUDENT/ASSIGNMENT folder"),
-        ([submitted, "--seconds", "0"], "--seconds is 0.0, expected at least 0.1"),
-        ([submitted, "--megabytes", "200"], "--megabytes is 200, expected at least 300"),
+        ([submitted, "--seconds", "0"], "--seconds is 0.0, expected 0.1 to 86,400"),
+        ([submitted, "--seconds", "inf"], "--seconds is inf, expected 0.1 to 86,400"),
+        ([submitted, "--megabytes", "200"], "--megabytes is 200, expected 300 to 10,000,000"),
+        (
+            [str(course / "source"), "--source", str(course / "source"), "--feedback"],
+            f"--feedback: SUBMITTED is {course / 'source'}, expected the folder `submitted` of a course",
+        ),
         (
             [submitted, "--csv", str(tmp_path)],
             f"--csv {tmp_path} cannot be written: it is a directory, expected a file",
@@ -200,6 +205,15 @@ def test_refused(course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     ):
         assert cli.main(["course", "grade", *arguments]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_in_the_folder_submitted(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rnnlab.cli.course_grade.grade_submissions", lambda files, **_: [])
+    monkeypatch.chdir(course / "submitted")
+    assert cli.main(["course", "grade", "."]) == 0
+    assert "Notebooks marked" in capsys.readouterr().out
 
 
 def test_feedback_needs_a_gradebook(course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import unicodedata
 
 import h5py
 import numpy as np
@@ -120,6 +121,19 @@ def test_the_pca_of_a_training_split(album, tmp_path, capsys):
     other.write_text(json.dumps({"images": [image]}))
     assert features(album, tmp_path / "h.h5", *options, "--karpathy", str(other)) == 2
     assert "has 1 training images, expected some of the 16 photographs" in capsys.readouterr().err
+
+
+def test_a_training_split_has_its_accented_names_in_any_form(album, tmp_path, capsys):
+    (tmp_path / "own").mkdir()
+    photo = next(album.photographs.glob("photo_1.*"))
+    for name in ("K\u00f6ln.png", "other.png"):
+        shutil.copy(photo, tmp_path / "own" / unicodedata.normalize("NFD", name))
+    image = {"filename": "K\u00f6ln.png", "split": "train", "sentences": [{"raw": "a photo"}]}
+    (tmp_path / "split.json").write_text(json.dumps({"images": [image]}))
+    command = ["features", str(tmp_path / "own"), "--encoder", str(album.network), "--no-progress", "--grid"]
+    options = ["--pca-components", "1", "--karpathy", str(tmp_path / "split.json")]
+    assert cli.main([*command, *options, "--out", str(tmp_path / "f.h5")]) == 0
+    assert "The PCA is fitted to 1 of 2 photographs" in capsys.readouterr().out
 
 
 def test_an_interrupted_command_says_that_it_resumes(album, tmp_path, capsys, monkeypatch):

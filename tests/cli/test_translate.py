@@ -138,6 +138,13 @@ def test_scores_with_more_references(run, tmp_path, capsys):
     assert f"own: found 1 lines, expected {count}, one for each source of val" in capsys.readouterr().err
 
 
+def test_references_are_not_replaced(run, tmp_path, capsys):
+    (tmp_path / "own").write_text("a\n")
+    command = ["evaluate", str(run), "--references", str(tmp_path / "own"), "--json", str(tmp_path / "own")]
+    assert cli.main(command) == 2
+    assert "own is a file that the command reads" in capsys.readouterr().err
+
+
 def test_a_checkpoint_is_not_replaced(run, tmp_path, capsys):
     before = (run / "last.h5").read_bytes()
     for command in (
@@ -176,6 +183,19 @@ def test_a_picture_for_each_of_several_sentences(run, tmp_path):
     pictures = [tmp_path / f"attention-{number}.png" for number in (1, 2, 3)]
     assert sorted(tmp_path.glob("*.png")) == pictures
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_pictures_of_several_sentences_replace_no_file_that_is_used(run, tmp_path, capsys):
+    picture, first = str(tmp_path / "a.png"), str(tmp_path / "a-1.png")
+    (tmp_path / "a-1.png").write_text("a b\nd e\n")
+    assert cli.main(["translate", str(run), "--file", first, "--show-attention", picture]) == 2
+    assert f"--show-attention {first} is a file that the command reads" in capsys.readouterr().err
+    (tmp_path / "a-1.png").unlink()
+    assert cli.main(["translate", str(run), "a", "d", "--json", first, "--show-attention", picture]) == 2
+    assert f"--json is {first}, which --show-attention writes" in capsys.readouterr().err
+    (tmp_path / "a-2.png").mkdir()
+    assert cli.main(["translate", str(run), "a", "d", "--show-attention", picture]) == 2
+    assert "a-2.png cannot be written: it is a directory" in capsys.readouterr().err
 
 
 def test_empty_sentences_and_unknown_words_are_reported(run, capsys):

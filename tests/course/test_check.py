@@ -64,15 +64,40 @@ def test_the_backward_of_a_wrong_forward_is_compared_with_its_own_numeric_gradie
     """Marks for the backward do not depend on the forward."""
 
     def forward(x, prev_h, Wx, Wh, b):
+        h = np.tanh(x @ Wx + prev_h @ Wh + 2 * b)
+        return h, (x, prev_h, Wx, Wh, h)
+
+    def backward(dh, cache):
+        dx, dprev_h, dWx, dWh, db = EXERCISES["rnn_step"].backward(dh, cache)
+        return dx, dprev_h, dWx, dWh, 2 * db
+
+    report = examine("rnn_step", forward, backward, seed=0)
+    assert report.wrong == ["next_h"]
+
+
+@pytest.mark.parametrize("scale", [0, 1])
+def test_the_gradient_of_an_input_that_a_wrong_forward_ignores_is_wrong(scale):
+    """It is zero whatever the student knows."""
+
+    def forward(x, prev_h, Wx, Wh, b):
         h = np.tanh(x @ Wx + prev_h @ Wh)
         return h, (x, prev_h, Wx, Wh, h)
 
     def backward(dh, cache):
         dx, dprev_h, dWx, dWh, db = EXERCISES["rnn_step"].backward(dh, cache)
-        return dx, dprev_h, dWx, dWh, 0 * db
+        return dx, dprev_h, dWx, dWh, scale * db
 
     report = examine("rnn_step", forward, backward, seed=0)
-    assert report.wrong == ["next_h"]
+    assert report.wrong == ["next_h", "db"]
+    assert "db cannot be checked: rnn_step_forward does not depend on b" in str(report)
+
+
+def test_functions_that_return_zeros_have_nothing_right():
+    def forward(x, prev_h, Wx, Wh, b):
+        return np.zeros_like(prev_h), (x, prev_h, Wx, Wh, b)
+
+    report = examine("rnn_step", forward, lambda dh, cache: tuple(map(np.zeros_like, cache)), seed=0)
+    assert report.wrong == ["next_h", "dx", "dprev_h", "dWx", "dWh", "db"]
 
 
 def test_a_report_without_an_earlier_one():
@@ -80,13 +105,13 @@ def test_a_report_without_an_earlier_one():
     exercise = EXERCISES["rnn_step"]
 
     def forward(x, prev_h, Wx, Wh, b):
-        h = np.tanh(x @ Wx + prev_h @ Wh)
+        h = np.tanh(x @ Wx + prev_h @ Wh + 2 * b)
         b += 1
         return h, (x, prev_h, Wx, Wh, h)
 
     def backward(dh, cache):
         dx, dprev_h, dWx, dWh, db = exercise.backward(dh, cache)
-        return dx.T, dprev_h, dWx, 2 * dWh, 0 * db
+        return dx.T, dprev_h, dWx, 2 * dWh, 2 * db
 
     earlier = examine("rnn_step", forward, seed=0)
     both = examine("rnn_step", forward, backward, seed=0)

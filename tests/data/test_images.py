@@ -277,8 +277,12 @@ def test_a_picture_too_large_to_be_one(tmp_path, width, height):
 
 
 def test_an_image_on_the_disk_is_found_without_downloads_and_without_making_data(tmp_path, monkeypatch):
+    def default_folder(*, make):
+        assert not make
+        return tmp_path / "default"
+
     monkeypatch.setattr(images, "_download", lambda *args: pytest.fail("a download"))
-    monkeypatch.setattr(images, "default_directory", lambda make: pytest.fail("data were asked for"))
+    monkeypatch.setattr(images, "default_directory", default_folder)
     monkeypatch.delenv("RNNLAB_DATA", raising=False)
     (tmp_path / "one.png").write_bytes(PNG)
     assert image_on_disk("one.png", tmp_path) == tmp_path / "one.png"
@@ -289,6 +293,9 @@ def test_an_image_on_the_disk_is_found_without_downloads_and_without_making_data
     (tmp_path / "flickr8k" / "images" / "two.png").write_bytes(PNG)
     monkeypatch.setenv("RNNLAB_DATA", str(tmp_path))
     assert image_on_disk("two.png") == tmp_path / "flickr8k" / "images" / "two.png"
+    (tmp_path / "default" / "images").mkdir(parents=True)
+    (tmp_path / "default" / "images" / "three.png").write_bytes(PNG)
+    assert image_on_disk("three.png", tmp_path) == tmp_path / "default" / "images" / "three.png"
 
 
 def test_pictures_are_upright_as_exif_says(tmp_path):

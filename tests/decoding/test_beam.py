@@ -420,6 +420,10 @@ def test_alignments_belong_to_the_words(seed, num_groups, length_penalty):
         ({"normalisation": "mean"}, "normalisation is 'mean', expected 'power' or 'gnmt'"),
         ({"diversity": -1.0}, "diversity is -1.0, expected a finite number of at least 0"),
         ({"length_penalty": None}, "length_penalty is None, expected a finite number of at least 0"),
+        (
+            {"beam_size": 2, "num_groups": 2, "diversity": 1e39},
+            r"diversity is 1e\+39, expected at most 1e\+30",
+        ),
         ({"num_groups": 0}, "num_groups is 0, expected at least 1"),
         ({"num_groups": 2}, "num_groups is 2, expected a divisor of beam_size = 3"),
     ],

@@ -92,6 +92,12 @@ def test_padding_may_be_any_number(model):
     assert sentences_nll(model, [0, 1, 2], padded, null_token=-1) == expected
 
 
+def test_padding_that_is_no_token_is_refused_before_a_word(model):
+    sentences = np.array([[START, -1, 2, END]])
+    with pytest.raises(IndexError, match="sentences holds -1 before a word, expected it after the last word"):
+        sentences_nll(model, [0], sentences, null_token=-1)
+
+
 def test_padding_that_is_no_token_is_not_read(rng):
     """Whether sentences that have ended stay in the batch depends on how many there are."""
     vocabulary = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3}

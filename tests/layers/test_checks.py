@@ -30,6 +30,7 @@ from rnnlab.layers.checks import (
     check_size,
     check_weight,
     gradient_arrays,
+    in_same_memory,
 )
 
 
@@ -358,8 +359,8 @@ def test_gradients_and_the_arrays_they_are_added_to():
         ((zeros(2, 3),) * 2, ValueError, "f: into is 2 arrays, expected a tuple of dW"),
         ((1.0,), TypeError, "f: into has a float for dW, expected an array"),
         ((zeros(3, 2),), ValueError, "f: into has dW of shape (3, 2) and dtype float64, expected (2, 3)"),
-        ((W,), ValueError, "f: into has dW in the memory of the parameter, expected its own"),
-        ((W[::-1],), ValueError, "f: into has dW in the memory of the parameter, expected its own"),
+        ((W,), ValueError, "f: into has dW in the memory of the parameter of dW, expected its own"),
+        ((W[::-1],), ValueError, "f: into has dW in the memory of the parameter of dW, expected its own"),
     ):
         with pytest.raises(error, match=re.escape(message)):
             gradient_arrays("f", {"dW": W}, zeros(1), wrong)
@@ -383,6 +384,41 @@ def test_gradients_are_not_added_to_arrays_that_the_backward_reads(rng):
         into = {"Wx": dWx, "Wh": dWh, "b": read.reshape(-1)[: 4 * H]}
         with pytest.raises(ValueError, match=f"recurrent_backward: into has b in the memory of {name}"):
             recurrent_backward(dh, cache, into=into)
+
+
+def test_gradients_are_not_added_to_other_parameters_or_twice_to_one_array(rng):
+    N, T, H = 2, 3, 4
+    shapes = (H, 4 * H), (H, 4 * H), (4 * H,)
+    x, h0, (Wx, Wh, b) = np.ones((N, T, H)), np.ones((N, H)), map(np.ones, shapes)
+    h, cache = lstm_forward(x, h0, Wx, Wh, b)
+    dWx, dWh, db = map(np.zeros, shapes)
+    for into, message in (
+        ((Wh, dWh, db), "into has dWx in the memory of the parameter of dWh"),
+        ((dWx, dWx, db), "into has dWx in the memory of dWh|into has dWh in the memory of dWx"),
+        ((dWx, dWh, dWh[0]), "into has db in the memory of dWh|into has dWh in the memory of db"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            lstm_backward(h, cache, into=into)
+    flat = np.zeros(dWx.size + dWh.size + db.size)  # neighbours share no element
+    parts = np.split(flat, [dWx.size, dWx.size + dWh.size])
+    lstm_backward(h, cache, into=tuple(map(np.reshape, parts, shapes)))
+    assert flat.any()
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 6), st.booleans()), max_size=6))
+def test_memory_that_is_shared_is_found_for_every_order(spans):
+    memory = np.zeros(32)
+    arrays = {str(k): (memory[start : start + size], writes) for k, (start, size, writes) in enumerate(spans)}
+    written = {name: array for name, (array, writes) in arrays.items() if writes}
+    read = {name: array for name, (array, writes) in arrays.items() if not writes}
+    pairs = {
+        (one, other)
+        for one, array in written.items()
+        for other in arrays
+        if one != other and np.shares_memory(array, arrays[other][0])
+    }
+    found = in_same_memory(written, read)
+    assert (found in pairs) if pairs else (found is None)
 
 
 @pytest.mark.parametrize("dloss", [None, "1", np.ones(1), np.ones(3)])

@@ -181,6 +181,7 @@ def test_what_does_not_fit_is_named(rng):
     refuses(ValueError, "W has shape (4, 6), expected (H, k) = (5, 6)", W=W[:4])
     refuses(ValueError, "thoughts has shape (3, 5), expected (N, L, H)", thoughts[:, 0])
     refuses(ValueError, "thoughts has shape (3, 0, 5), expected L of at least 1", thoughts[:, :0])
+    refuses(ValueError, "W has shape (5, 0), expected k of at least 1", W=W[:, :0])
     refuses(ValueError, "words has shape (2, 3), expected (N, P) with N = 3", words=words[:2])
     refuses(ValueError, "words has shape (3,), expected (N, P) with N = 3", words=words[0])
     refuses(TypeError, "words has dtype float64, expected integers", words=words / 1)
@@ -198,6 +199,13 @@ def test_what_does_not_fit_is_named(rng):
 
 
 # ---------------------------------------------------------------- frequent words
+
+
+def test_tokens_are_an_array_of_integers():
+    with pytest.raises(TypeError, match="frequent_words: tokens is a list, expected a NumPy or CuPy array"):
+        frequent_words([[1, 4]], 4, 5)
+    with pytest.raises(TypeError, match="frequent_words: tokens has dtype float64, expected integers"):
+        frequent_words(np.ones((1, 2)), 4, 5)
 
 
 @pytest.mark.parametrize("integer", [np.uint8, np.int32, np.int64, np.uint64])

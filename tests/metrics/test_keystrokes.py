@@ -172,6 +172,8 @@ def test_errors(arguments, message):
         ([1], [0], IndexError, "rows has 1, and there are 1 sentences"),
         ([0], [-2], IndexError, "tokens has -2, and there are 2 words"),
         ([0], [2], IndexError, "tokens has 2, and there are 2 words"),
+        ([0.9], [1], TypeError, "rows has dtype float64, expected integers"),
+        ([0], [1.7], TypeError, "tokens has dtype float64, expected integers"),
     ],
 )
 def test_numbers_out_of_range(rows, tokens, error, message):

@@ -109,6 +109,23 @@ def test_files_of_the_machine_and_addresses_are_not_read(captioning, album, tmp_
         assert time.monotonic() - started < 30
 
 
+def test_files_that_are_not_declared_as_such_are_not_read_either(captioning, tmp_path):
+    """Gradio does not look at these."""
+    private = tmp_path / "private.png"
+    Image.new("RGB", (20, 20), "red").save(private)
+    path = str(private)
+    for photograph in (
+        {"path": path},
+        {**file(path), "is_stream": True},
+        {"path": None, "url": path},
+        {"path": 3},
+        [path],
+        path,
+    ):
+        kind, error = ask(captioning, "caption", photograph, 3)
+        assert (kind, error["error"]) == ("error", "Upload the file itself.")
+
+
 @pytest.mark.slow
 def test_texts_are_translated(translating, letters, answerer):
     kind, (page,) = ask(translating, "translate", "a b zebra", 2)

@@ -56,7 +56,9 @@ def doubly_stochastic_loss(
         real = np.arange(T) < real_lengths(function, N, T, lengths)[:, None]
         mask = ops.asarray(real.astype(weights.dtype))
     steps = as_float_mask(function, "mask", mask, (N, T), weights)
-    counts = ops.asarray(counts.astype(weights.dtype)) * (steps.sum(axis=1, keepdims=True) > 0)
-    missing = (1 - ops.matmul(steps[:, None], weights)[:, 0]) * counts  # (N, L)
+    counts = ops.asarray(counts) & (steps.sum(axis=1, keepdims=True) > 0)
+    zero = weights.dtype.type(0)  # weights of padding may be NaN
+    attended = ops.matmul(steps[:, None], np.where(steps[:, :, None] > 0, weights, zero))[:, 0]
+    missing = np.where(counts, 1 - attended, zero)  # (N, L)
     loss = (missing * missing).sum(dtype="float64") / max(N, 1)
     return loss, steps[:, :, None] * (missing * (-2 / max(N, 1)))[:, None]

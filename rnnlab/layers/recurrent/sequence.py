@@ -27,6 +27,7 @@ from rnnlab.layers.checks import (
     check_shapes,
     check_state,
     gradient_arrays,
+    in_same_memory,
     ops_of,
 )
 from rnnlab.layers.parameters import gradients_of, select_params
@@ -230,6 +231,8 @@ def backward_loop(
     whole: Any = None  # (N T, H)
     if total_dh is not None:
         check_gradient(function, total_dh, dh.shape, x.dtype, "total_dh")
+        if shared := in_same_memory({"total_dh": total_dh}, {"x": x, "dh": dh} | grads):
+            raise InputError(f"{function}: total_dh is in the memory of {shared[1]}, expected its own")
         whole = packing.unpacked(H, x)
     chunked = run.chunked if contexts is None and whole is None else None
     for chunk in reversed(packing.chunks(G)):

@@ -1,8 +1,9 @@
 """NumPy's own BLAS for large products, if it is faster than the kernels.
 
 Which is faster depends on the processor and on the BLAS of this NumPy: OpenBLAS, Apple's Accelerate or
-another. The answer is measured once and stored in a file next to the compiled kernels, so that all processes
-make the same choice and a run that resumes gives the same bits.
+another. The answer is measured once for each number of threads and stored in a file next to the compiled
+kernels, so that all processes with as many threads make the same choice, and a run that resumes gives the
+same bits.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def top(scores: Array, count: int) -> tuple[Array, Array]:
     """The columns and values (n, count) of the largest scores of each row, largest first."""
     columns = np.zeros((scores.shape[0], count), np.int64)
     values = empty((scores.shape[0], count), scores.dtype)
-    _top(np.ascontiguousarray(scores), columns, values)
+    _top(scores, columns, values)
     return columns, values
 
 
@@ -54,7 +54,7 @@ def draw(scores: Array, uniform: Array, temperature: float = 1.0) -> Array:
     """The first column of each row at which the sum of softmax(scores / temperature) exceeds ``uniform``."""
     columns = np.zeros(scores.shape[0], np.int64)
     inverse = 1 / normal_divisor(temperature, scores.dtype)
-    _draw(np.ascontiguousarray(scores), uniform, inverse, columns)
+    _draw(scores, uniform, inverse, columns)
     return columns
 
 

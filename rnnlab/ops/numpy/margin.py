@@ -30,7 +30,7 @@ def multilabel_margin(scores: Array, words: Array, scale: float, dscores: Array)
         ~_is_in(words, scores),
     )
     for k in range(K):  # one column of words at a time, so that no array is larger than the scores
-        word = words[:, k]
+        word = np.maximum(words[:, k], -1)  # those below 0 are no words
         new = (word >= 0) & (words[:, :k] != word[:, None]).all(axis=1)
         gaps = scores + (1 - scores[rows, word])[:, None]
         active = ~(gaps <= 0) & others & new[:, None]  # NaN is active, so that it reaches the loss

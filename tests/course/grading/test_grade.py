@@ -158,6 +158,30 @@ def test_every_student_has_a_mark_for_every_assignment(source: Path, tmp_path: P
     assert [(mark.points, mark.max_points) for mark in marks] == [(0, ALL)] * 3
 
 
+def test_the_notebook_of_an_assignment_has_its_name(source: Path, tmp_path: Path) -> None:
+    sources, submitted = tmp_path / "source", tmp_path / "submitted"
+    write(submitted / "ada/one/one.ipynb", submission())
+    for name in ("one/Untitled.ipynb", "one/one.ipynb", ".hidden/one.ipynb"):
+        write(sources / name, source.read_text("utf8"))
+    ((file,), _) = find_submissions(submitted, sources)
+    assert file.source == sources / "one/one.ipynb"
+    (sources / "one/one.ipynb").rename(sources / "one/two.ipynb")
+    with pytest.raises(
+        ValueError, match=r"has Untitled.ipynb, two.ipynb, expected one notebook, or one with the"
+    ):
+        find_submissions(submitted, sources)
+
+
+def test_names_of_files_stay_on_one_line(source: Path, tmp_path: Path) -> None:
+    write(tmp_path / "source/one/one.ipynb", source.read_text("utf8"))
+    write(tmp_path / "submitted/ada/one/x\nben  20 of 20.ipynb", submission())
+    write(tmp_path / "submitted/ada/\x1b[2K.txt", "")
+    files, others = find_submissions(tmp_path / "submitted", tmp_path / "source")
+    (mark,) = (grade_submission(each, limits=LIMITS, secret="s") for each in files)
+    assert mark.problem == r"the folder has no one.ipynb, but x\nben  20 of 20.ipynb: move or rename it"
+    assert others == [f"{Path('ada', chr(92) + 'x1b[2K.txt')} is not STUDENT/ASSIGNMENT of one"]
+
+
 def test_nothing_to_mark(source: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has no STUDENT/ASSIGNMENT folder, expected assignments among rnn"):
         find_submissions(tmp_path, source.parent.parent)

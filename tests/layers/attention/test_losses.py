@@ -29,6 +29,18 @@ def test_it_is_the_equation(lengths, mask, rng):
     )
 
 
+def test_padding_is_not_read(rng):
+    weights, mask = rng.random((3, 4, 2)), np.array([[1, 0], [1, 1], [0, 0]])
+    expected = doubly_stochastic_loss(weights, np.array([2, 0, 4]), memory_mask=mask)
+    for n, steps in enumerate((2, 0, 4)):
+        weights[n, steps:] = np.nan
+        weights[n, :, mask[n] == 0] = np.inf
+    for one, other in zip(
+        doubly_stochastic_loss(weights, np.array([2, 0, 4]), memory_mask=mask), expected, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_loss_of_even_weights_is_zero():
     loss, dweights = doubly_stochastic_loss(np.full((2, 4, 4), 0.25, np.float32))
     assert loss == 0

@@ -174,8 +174,17 @@ def test_gradients_that_do_not_fit(rng):
     message = "recurrent_backward: total_dh has shape (4, 7), expected (4, 7, 5)"
     with pytest.raises(ValueError, match=re.escape(message)):
         recurrent_backward(h, cache, total_dh=h[:, :, 0])
-    with pytest.raises(ValueError, match="recurrent_backward: into: params has no Wh, b"):
+    with pytest.raises(
+        ValueError, match="recurrent_backward: into has no Wh, b, expected Wx, Wh, b; found Wx"
+    ):
         recurrent_backward(h, cache, into={"Wx": np.zeros_like(params["Wx"])})
+    with pytest.raises(
+        TypeError, match="recurrent_backward: into is a tuple, expected arrays by their names"
+    ):
+        recurrent_backward(h, cache, into=tuple(map(np.zeros_like, params.values())))
+    for name, array in (("x", cache.x), ("dh", h)):
+        with pytest.raises(ValueError, match=f"recurrent_backward: total_dh is in the memory of {name}"):
+            recurrent_backward(h, cache, total_dh=array.reshape(-1)[: h.size].reshape(h.shape))
 
 
 def test_a_cache_of_another_forward(rng):

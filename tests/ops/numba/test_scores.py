@@ -107,6 +107,7 @@ def test_draws_of_scores_in_any_layout(dtype, rng, normal):
         np.testing.assert_array_equal(numba_ops.draw(view(scores), view(uniform)), expected)
 
 
+@pytest.mark.usefixtures("lenient")
 @every_dtype
 def test_top_of_strided_scores(dtype, normal):
     assert_same_top(normal(4, 9), 3, view=strided)
@@ -116,6 +117,13 @@ def test_top_of_strided_scores(dtype, normal):
 @every_dtype
 def test_top_of_scores_that_are_read_only(dtype, normal):
     assert_same_top(normal(4, 9), 3, view=read_only)
+
+
+def test_strided_scores_are_refused_where_layouts_are_strict(normal):
+    scores = strided(normal(4, 9))
+    for call in (lambda: numba_ops.top(scores, 2), lambda: numba_ops.draw(scores, np.full(4, 0.5))):
+        with pytest.raises(TypeError, match="scores strided"):
+            call()
 
 
 def assert_same_top(scores, count, view=np.asarray):

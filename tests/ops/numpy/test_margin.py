@@ -37,6 +37,15 @@ def test_multilabel_margin(shape, rng):
     np.testing.assert_array_equal(scores, saved)
 
 
+def test_every_number_below_0_is_no_word(rng):
+    scores, words = rng.standard_normal((2, 3)), np.array([[1, -1, -1], [-1, 0, -1]])
+    expected, found = np.empty((2, 3)), np.empty((2, 3))
+    losses = ops.multilabel_margin(scores, words, 1.0, expected)
+    same = ops.multilabel_margin(scores, np.where(words < 0, -9, words), 1.0, found)
+    np.testing.assert_array_equal(same, losses)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_a_term_of_exactly_zero_has_no_gradient():
     dscores = np.empty((1, 3))
     losses = ops.multilabel_margin(np.array([[2.0, 1.0, 1.5]]), np.array([[0]]), 1.0, dscores)
