@@ -89,9 +89,7 @@ def _translate(options: argparse.Namespace) -> int:
     for path in pictures if ranks.rank == 0 else ():
         check_output("--show-attention", path, inputs=(options.file, options.lexicon))
         if options.json is not None and os.path.realpath(options.json) == os.path.realpath(path):
-            raise InputError(
-                f"--json is {options.json}, which --show-attention writes, expected another file"
-            )
+            raise InputError(f"--json is {options.json}, which --show-attention writes: choose another")
     if ranks.rank == 0:
         _warn_about(sources, run.inputs.unknown_words)
     translations = translation.translate(

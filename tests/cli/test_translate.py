@@ -192,7 +192,7 @@ def test_pictures_of_several_sentences_replace_no_file_that_is_used(run, tmp_pat
     assert f"--show-attention {first} is a file that the command reads" in capsys.readouterr().err
     (tmp_path / "a-1.png").unlink()
     assert cli.main(["translate", str(run), "a", "d", "--json", first, "--show-attention", picture]) == 2
-    assert f"--json is {first}, which --show-attention writes" in capsys.readouterr().err
+    assert f"--json is {first}, which --show-attention writes: choose another" in capsys.readouterr().err
     (tmp_path / "a-2.png").mkdir()
     assert cli.main(["translate", str(run), "a", "d", "--show-attention", picture]) == 2
     assert "a-2.png cannot be written: it is a directory" in capsys.readouterr().err
