@@ -126,6 +126,14 @@ def test_files_that_are_not_declared_as_such_are_not_read_either(captioning, tmp
         assert (kind, error["error"]) == ("error", "Upload the file itself.")
 
 
+def test_files_of_the_machine_are_not_served(captioning, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "private.txt").write_text("private")
+    for path in (tmp_path / "private.txt", "private.txt"):
+        with pytest.raises(urllib.error.HTTPError, match="HTTP Error 40[34]"):
+            get(f"{captioning}/gradio_api/file={path}")
+
+
 @pytest.mark.slow
 def test_texts_are_translated(translating, letters, answerer):
     kind, (page,) = ask(translating, "translate", "a b zebra", 2)
