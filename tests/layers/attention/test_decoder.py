@@ -367,7 +367,7 @@ def test_backward_refuses_gradients_that_do_not_fit(rng):
         attentive_backward(h, None, cache, into=dict.fromkeys(b.param_names, np.zeros(2)))
     with pytest.raises(ValueError, match="attentive_backward: dfinal has 1 arrays, expected 2"):
         attentive_backward(h, None, cache, dfinal=(h[:, 0],))
-    with pytest.raises(ValueError, match="attentive_backward: into: params has no Wx"):
+    with pytest.raises(ValueError, match="attentive_backward: into has no Wx"):
         attentive_backward(h, None, cache, into={})
 
 
