@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rnnlab import plots, runs
+from rnnlab import runs
 from rnnlab.cli.arguments import add_first, check_outputs
 from rnnlab.cli.device_option import add_device, add_matmul, device_here
 from rnnlab.cli.mpi_option import add_mpi
@@ -36,6 +36,8 @@ def add(commands: Any) -> None:
 def _discrepancy(options: argparse.Namespace) -> int:
     check_outputs(options, "json", "picture")
     if options.picture:
+        from rnnlab import plots  # importing matplotlib takes half a second
+
         plots.SCIKIT_LEARN.require()
     run = runs.load_run(options.run_directory, device=device_here(options))
     ranks = options.communicator

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from PIL import Image
 
-from rnnlab import files, plots
+from rnnlab import files
 from rnnlab.data import CaptionData
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.images import named_image
@@ -114,6 +114,8 @@ def captions_picture(
 
     Images are read and shrunk one by one, so that large photographs are not in memory at the same time.
     """
+    from rnnlab import plots  # importing matplotlib takes half a second
+
     if images is None:
         images = (named_image(name, data.image_dir, download=download) for name in names)
     drawn = [_shrunk(image) for image in images]
@@ -151,6 +153,8 @@ def attention_picture(
     ValueError
         If the captions have no alignments.
     """
+    from rnnlab import plots
+
     attended = [attended_words(best, data) for best, *_ in captions]
     if images is None:
         images = [named_image(name, data.image_dir, download=download) for name in names]

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.plots import losses_per_token
 from rnnlab.reporting.record import Record, StageRecord
 from rnnlab.training.epoch_totals import FORMER
 
@@ -192,6 +191,8 @@ def _training_points(stage: StageRecord, before: int) -> list[tuple[float, float
     if not known or len(losses) < rows[-1]["iteration"] or not np.isfinite(losses).all():
         means = _values(stage, "train_loss_per_token", before)
         return [(epoch - 0.5, value) for epoch, value in means.items()]  # a mean over the epoch
+    from rnnlab.plots import losses_per_token  # importing matplotlib takes half a second
+
     places, losses = losses_per_token(losses, rows)
     parts = np.array_split(np.arange(len(losses)), min(_DRAWN, len(losses)))
     return [(before + float(places[part].mean()), float(losses[part].mean())) for part in parts]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from rnnlab import plots
 from rnnlab.reporting.json_file import write_json
 from rnnlab.runs import Run
 from rnnlab.tasks.discrepancy import Discrepancy
@@ -31,4 +30,6 @@ def states_picture(path: str | os.PathLike[str], found: Discrepancy) -> None:
     ImportError
         If the extra ``sklearn`` is not installed.
     """
+    from rnnlab import plots  # importing matplotlib takes half a second
+
     plots.save(plots.state_map(found.teacher_forced, found.free_running), path)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from textwrap import shorten
 from typing import NamedTuple
 
-from rnnlab import plots
 from rnnlab.errors import InputError
 from rnnlab.reporting.json_file import write_json
 from rnnlab.runs import Run
@@ -99,6 +98,8 @@ def alignment_picture(path: str | os.PathLike[str], source: Sequence[str], found
     ValueError
         If the translation was found without alignments.
     """
+    from rnnlab import plots  # importing matplotlib takes half a second
+
     aligned = aligned_words(source, found)
     figure = plots.alignment_matrix(aligned.weights, aligned.source, aligned.words)
     plots.save(figure, path)

@@ -6,9 +6,7 @@ they stay readable on a narrow screen.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from matplotlib.ticker import MaxNLocator
+from typing import Any, NamedTuple
 
 from rnnlab.reporting.curves import Chart, Curve
 
@@ -59,7 +57,7 @@ def plot_of(chart: Chart, names: list[str]) -> Plot:
     left, right = 0.0 if min(x_points) < 1 else 1.0, max(x_points)
     if left == right:
         left, right = left - 0.5, right + 0.5
-    x_values = MaxNLocator(integer=True, nbins=8, min_n_ticks=1).tick_values(left, right)
+    x_values = _ticks(left, right, integer=True, nbins=8, min_n_ticks=1)
 
     def across(x: float) -> float:
         return round(100 * (x - left) / (right - left), 2)
@@ -101,8 +99,14 @@ def _round_values(least: float, greatest: float) -> list[float]:
     if least == greatest:
         reach = abs(least) / 2 or 1.0
         least, greatest = least - reach, greatest + reach
-    found = MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(least, greatest)
-    return [float(value) for value in found]
+    return _ticks(least, greatest, nbins=5, steps=[1, 2, 2.5, 5, 10])
+
+
+def _ticks(least: float, greatest: float, **options: Any) -> list[float]:
+    """Values that matplotlib would label on an axis; options as those of its MaxNLocator."""
+    from matplotlib.ticker import MaxNLocator  # importing matplotlib takes half a second
+
+    return [float(value) for value in MaxNLocator(**options).tick_values(least, greatest)]
 
 
 def _below(top: float, points: list[tuple[float, float]]) -> list[tuple[float, float]]:
