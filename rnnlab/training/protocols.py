@@ -5,7 +5,8 @@ Some members are optional. The classes below describe those of a kind of trainin
     model.loss_average               "token" if the loss is a mean over tokens, not over examples
     model.prefetch(batch)            the batch on the model's device; called in another thread
     model.loss.announces_gradients   true if its backward calls Parameters.complete, for several ranks
-    model.loss_weights               the weights of its losses by name, on which a CUDA graph depends
+    model.loss_weights               the weights of its losses by name, which are attributes; a CUDA graph
+                                     depends on them, and several ranks have those of rank 0
     model.word_to_idx                its vocabulary, which must be that of the data
     model.widened_from(config)       the parameters of which a warm start may fill the first rows only
     data.in_memory                   true if no thread is to prepare batches ahead (the option ``prefetch``)

@@ -590,6 +590,7 @@ class Solver:
         improved = self._state.end_epoch(metrics)
         progress.epoch(self.epoch, self.options.num_epochs, totals, metrics or {})
         self._notify("on_epoch", improved=improved)
+        self._check_ranks()
         if improved and (path := self._save_best()):
             self._notify("on_checkpoint", path)
         self._save()

@@ -119,10 +119,17 @@ class Update:
         )
 
     def _of_all_ranks(self, batch: Prepared) -> tuple[Prepared, bool]:
-        """The batch with its sizes and means over all ranks, and whether every rank has rows."""
-        ranks = self._communicator.gather((batch.examples, batch.tokens, batch.means))
-        examples, tokens, _ = zip(*ranks, strict=True)
-        means = _mean((rows, means) for rows, _, means in ranks)
+        """The batch with its sizes and means over all ranks, and whether every rank has rows.
+
+        The model gets the loss weights of rank 0.
+        """
+        own = dict(_loss_weights(self._model))
+        ranks = self._communicator.gather((batch.examples, batch.tokens, batch.means, own))
+        examples, tokens, _, weights = zip(*ranks, strict=True)
+        for name, weight in weights[0].items() if self._communicator.rank else ():
+            if weight != own.get(name):  # a callback, which rank 0 alone calls, has changed it
+                setattr(self._model, name, weight)
+        means = _mean((rows, means) for rows, _, means, _ in ranks)
         return batch._replace(examples=sum(examples), tokens=sum(tokens), means=means), all(examples)
 
     def _averaged_over_sentences(self, batch: Prepared) -> Prepared:
@@ -331,4 +338,5 @@ def _mean(parts: Iterable[tuple[int, Mapping[str, float]]]) -> Mapping[str, floa
 
 def _loss_weights(model: Model) -> Mapping[str, Any]:
     """The current weights of a model's losses, if it has any: the kernels of a step depend on them."""
-    return getattr(model, "loss_weights", {})
+    found = getattr(model, "loss_weights", {})
+    return found if isinstance(found, Mapping) else {}

@@ -245,6 +245,20 @@ def test_the_state_of_a_callback_is_that_of_rank_0(tmp_path):
     assert second[0] == 2 * first[0] > 0
 
 
+class Anneals(Callback):
+    """Lowers the weight of ARNet's loss at each step, and turns it off at last."""
+
+    def on_step(self, solver, loss, grads):
+        solver.model.reconstruction = max(0.0, 0.3 - 0.1 * solver.iteration)
+
+
+def test_the_loss_weights_that_a_callback_sets_are_those_of_all_ranks():
+    solvers = on_ranks(2, lambda communicator: trained(arnet, communicator, callbacks=[Anneals()]))
+    assert_same(solvers[0], trained(arnet, accumulate=2, callbacks=[Anneals()]))
+    assert [solver.model.reconstruction for solver in solvers] == [0.0, 0.0]
+    np.testing.assert_array_equal(*(solver.model.params.flat for solver in solvers))
+
+
 def test_a_signal_in_one_rank_s_validation_stops_all():
     def interrupted(communicator):
         def evaluate(model):
@@ -297,6 +311,18 @@ def test_ranks_that_drift_stop():
             solver.train()
 
     on_ranks(3, train)
+
+
+def test_a_callback_that_changes_parameters_is_an_error_of_all_ranks():
+    class Shifts(Callback):
+        def on_epoch(self, solver):
+            solver.model.params.flat[0] += 1
+
+    def train(communicator):
+        with pytest.raises(DriftError, match=r"epoch 1, iteration 4: .*; a callback, which rank 0 alone"):
+            trained(arnet, communicator, callbacks=[Shifts()])
+
+    on_ranks(2, train)
 
 
 def test_ranks_that_begin_with_other_parameters_do_not_train():

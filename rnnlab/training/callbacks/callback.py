@@ -106,7 +106,8 @@ class Callback(Protocol):
 
         ``solver.history[-1]`` is the epoch's row. A number that is added to it becomes a column of
         history.csv and of the history in the checkpoints. Parameters that are changed here are saved in
-        last.h5 and, without ``ema_decay``, in best.h5.
+        last.h5 and, without ``ema_decay``, in best.h5. With several ranks this is an error,
+        because the other ranks do not make the change.
         """
         return
 

@@ -90,7 +90,8 @@ def check_same(communicator: Communicator, params: Parameters, when: str) -> Non
     if drifted:
         raise DriftError(
             f"{when}: the parameters of rank {', '.join(drifted)} are not those of rank 0; all ranks need "
-            "the same data, seed, number of threads, versions of libraries, and kind of processor"
+            "the same data, seed, number of threads, versions of libraries, and kind of processor; a "
+            "callback, which rank 0 alone calls, must not change parameters"
         )
 
 
