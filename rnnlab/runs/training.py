@@ -21,7 +21,7 @@ from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_
 from rnnlab.training.monitor import constant_monitor
 from rnnlab.training.previous import load_or_previous, load_or_suggest
 from rnnlab.training.run_directory import check_last, checkpoint_of, holds_run, stage_directories
-from rnnlab.training.step_graphs import obstacle_of_place
+from rnnlab.training.step_graphs import obstacle_of_options, obstacle_of_place
 
 
 def train(
@@ -87,7 +87,7 @@ def train(
         raise FileExistsError(f"{path} already holds a run: resume it, or choose another directory")
     start = stages[0].training.warm_start
     checkpoint = None if start is None else _start_of(Path(start))
-    arguments = _solver_arguments(progress, device, graphs, communicator)
+    arguments = _solver_arguments(stages, progress, device, graphs, communicator)
     recipe.callbacks.callbacks()  # an extra that is missing is an error before the data are read
     data = open_data(recipe.data)
     task_of(recipe).check_scorable(recipe, data)
@@ -172,20 +172,23 @@ def resume(
             resumed["num_epochs"] = num_epochs
     if graphs is None:
         graphs = checkpoint.solver.get("options", {}).get("graphs")
-    arguments = _solver_arguments(progress, device, graphs, communicator)
+    arguments = _solver_arguments(left, progress, device, graphs, communicator)
     recipe.callbacks.callbacks()
     run = Run(path, recipe, open_data_of_run(recipe), None)
     with rank_0_prints(arguments["communicator"]):
         return _train_stages(run, left, None, arguments, callbacks, resumed)
 
 
-def _solver_arguments(progress: bool, device: str, graphs: bool | None, communicator: Any) -> dict[str, Any]:
+def _solver_arguments(
+    stages: Sequence[Stage], progress: bool, device: str, graphs: bool | None, communicator: Any
+) -> dict[str, Any]:
     """The arguments of every solver that are not in recipes, checked before the data are read.
 
     Raises
     ------
     ImportError, ValueError
-        If there is no such device, or graphs are asked for and the device or several ranks rule them out.
+        If there is no such device, or graphs are asked for and the device, several ranks or the options of a
+        stage rule them out.
     """
     ranks = communicator_of(communicator)
     device = device_of_rank(ranks, device)
@@ -193,6 +196,9 @@ def _solver_arguments(progress: bool, device: str, graphs: bool | None, communic
     obstacle = obstacle_of_place(device, ranks.size)
     if graphs and obstacle is not None:
         raise obstacle
+    for stage in stages if graphs else ():
+        if (obstacle := obstacle_of_options(stage.training)) is not None:
+            raise InputError(f"stage.{stage.number}: {obstacle}" if stage.count > 1 else str(obstacle))
     return {"progress": progress, "device": device, "graphs": graphs, "communicator": ranks}
 
 

@@ -70,11 +70,8 @@ def obstacle_of_place(device: str, ranks: int) -> InputError | None:
     return None
 
 
-def _obstacle(model: Model, options: Options, ranks: int) -> InputError | InputTypeError | None:
-    """The error if the model or the options rule out CUDA graphs; None if they do not."""
-    place = obstacle_of_place(device_of(model.params.flat), ranks)
-    if place is not None:
-        return place
+def obstacle_of_options(options: Any) -> InputError | None:
+    """The error if options of a solver or of a table [training] rule out CUDA graphs; None if they do not."""
     if not runs_on_device(options.update_rule):
         return InputError(
             f"graphs is true, but update_rule is {options.update_rule!r}: only built-in rules take their "
@@ -85,6 +82,14 @@ def _obstacle(model: Model, options: Options, ranks: int) -> InputError | InputT
             "graphs is true, but scheduled_sampling is given, which reads the model's words back; set "
             "graphs=False or --no-graphs"
         )
+    return None
+
+
+def _obstacle(model: Model, options: Options, ranks: int) -> InputError | InputTypeError | None:
+    """The error if the model or the options rule out CUDA graphs; None if they do not."""
+    found = obstacle_of_place(device_of(model.params.flat), ranks) or obstacle_of_options(options)
+    if found is not None:
+        return found
     missing = [name for name in ("padded", "padded_loss", "prefetch_padded") if not hasattr(model, name)]
     if missing:
         return InputTypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")

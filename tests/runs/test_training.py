@@ -92,3 +92,17 @@ def test_a_folder_of_runs_is_no_run_with_stages(recipe, tmp_path):
     runs.train(replace(recipe, training=recipe.training.with_changes(num_epochs=1)), run, progress=False)
     with pytest.raises(ValueError, match=f"{run} is a separate run, not a stage of one in .*: resume {run}$"):
         runs.resume(run.parent, num_epochs=2)
+
+
+def test_graphs_are_of_all_stages(tmp_path, simulated):
+    """An option of a later stage that rules them out is an error before the data are read."""
+    tables = {"data": {"kind": "shapes", "directory": str(tmp_path / "none")}}
+    options = {"device": "gpu", "graphs": True, "progress": False}
+    sampling = {"scheduled_sampling": {"name": "constant", "value": 0.1}}
+    recipe = recipe_from_dict(tables | {"stage": [{}, sampling]})
+    with pytest.raises(ValueError, match=r"^stage\.2: graphs is true, but scheduled_sampling is given"):
+        runs.train(recipe, tmp_path / "run", **options)
+    recipe = recipe_from_dict(tables | {"training": sampling})
+    with pytest.raises(ValueError, match="^graphs is true, but scheduled_sampling is given"):
+        runs.train(recipe, tmp_path / "run", **options)
+    assert not list(tmp_path.iterdir())
