@@ -15,6 +15,7 @@ from rnnlab.errors import InputError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.parts.combinations import check_combinations
 from rnnlab.models.parts.losses import LOSSES, check_sampled_losses
+from rnnlab.options import check_options
 from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, with_keys
 from rnnlab.recipes.schema import RecipeError
 from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalTable, TrainingTable
@@ -186,9 +187,11 @@ def check_stages(stages: Sequence[Stage], model: Any, data: Any) -> None:
     Raises
     ------
     ValueError, TypeError
-        If a pattern matches no parameter, or a stage needs validation and the data have none.
+        If an option is out of range, a pattern matches no parameter, or a stage needs validation and the data
+        have none.
     """
     for stage in stages:
+        check_options(f"stage.{stage.number}", Solver, stage.options())
         try:
             if not has_validation(data, stage.training.batch_size):
                 check_without_validation(stage.training, make_schedule(stage.training.schedule))

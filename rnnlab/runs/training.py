@@ -10,6 +10,7 @@ from typing import Any
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_on
+from rnnlab.options import Count, check_option
 from rnnlab.recipes.recipe import RECIPES, Recipe
 from rnnlab.recipes.resuming import changes_within_a_run, check_changeable
 from rnnlab.recipes.stages import Stage, check_stages
@@ -77,11 +78,13 @@ def train(
     KeyError
         If the data lack ``evaluation.split``.
     ValueError, TypeError
-        If the model does not fit the data or the recipe's word vectors, or a stage does not fit the model.
-        All stages are checked before the first is trained.
+        If the options of the training contradict each other or are out of range, the model does not fit the
+        data or the recipe's word vectors, or a stage does not fit the model. All stages are checked
+        before the first is trained.
     """
     if not isinstance(recipe, RECIPES):
         raise InputTypeError(f"train: recipe is {recipe!r}, expected a recipe, as load_recipe returns")
+    recipe.check_training()
     path, stages = Path(directory), recipe.stages()
     if holds_run(path):
         raise FileExistsError(f"{path} already holds a run: resume it, or choose another directory")
@@ -302,8 +305,9 @@ def with_epochs(recipe: Recipe, num_epochs: int, overrides: Sequence[str] = ()) 
     Raises
     ------
     ValueError
-        If an override sets the same number.
+        If an override sets the same number, or it is less than 1.
     """
+    check_option("with_epochs", "num_epochs", Count, num_epochs)
     key = f"stage.{len(recipe.stage)}.num_epochs" if recipe.stage else "training.num_epochs"
     for override in overrides:
         if override.partition("=")[0].strip() == key:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -238,6 +239,12 @@ def test_more_epochs_are_the_last_stage_s(tmp_path, unbroken):
     assert [stage.training.num_epochs for stage in run.recipe.stages()] == [2, 3]
 
 
+def test_no_epochs(tables):
+    """A run that resumes in its first stage would save them, and end in its last."""
+    with pytest.raises(ValueError, match="^with_epochs: num_epochs is 0, expected an integer of at least 1"):
+        runs.with_epochs(recipe_from_dict(tables), 0)
+
+
 def test_no_run_is_overwritten(tables, tmp_path, capsys):
     path = tmp_path / "run"
     with acting_at("_iterate", 6, kill), pytest.raises(Killed):
@@ -265,6 +272,22 @@ def test_no_run_is_overwritten(tables, tmp_path, capsys):
 def test_stages_that_do_not_fit_the_model(tables, tmp_path, change, message):
     with pytest.raises(ValueError, match=message.replace("[", r"\[")):
         train(tables | {"stage": [STAGES[0], change]}, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"update_rule": "adamm"}, r"stage\.2\.update_rule is 'adamm', expected one of sgd"),
+        ({"optim_config": {"beta1": -1}}, r"stage\.2\.\w+: beta1 is -1, expected a probability"),
+        ({"num_epochs": 0}, r"stage\.2: num_epochs is 0, expected an integer of at least 1"),
+    ],
+)
+def test_a_stage_that_is_changed_in_python(tables, tmp_path, change, message):
+    recipe = recipe_from_dict(tables)
+    first, second = recipe.stage
+    with pytest.raises(ValueError, match=f"^{message}"):
+        runs.train(replace(recipe, stage=[first, second.with_changes(**change)]), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
