@@ -17,6 +17,8 @@ from rnnlab.recipes.stages import Stage, check_stages
 from rnnlab.runs.loading import Run, new_model, open_data, open_data_of_run, saved_recipe
 from rnnlab.tasks import task_of
 from rnnlab.training import Callback, Solver, warm_start
+from rnnlab.training.callbacks import JSONLines, TensorBoard
+from rnnlab.training.callbacks.callback import check_callbacks
 from rnnlab.training.checkpoint import Checkpoint
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
 from rnnlab.training.monitor import constant_monitor
@@ -53,7 +55,8 @@ def train(
         Whether to launch each step as a CUDA graph; on a GPU wherever possible if left out: see
         :class:`~rnnlab.training.Solver`.
     callbacks : sequence of Callback
-        Callbacks of all stages, in addition to those of the recipe. They are not saved.
+        Callbacks of all stages, in addition to those of the recipe. They are not saved. With several
+        stages, a JSONLines or TensorBoard has no path: each stage has its log in its own directory.
     communicator : mpi4py.MPI.Comm, optional
         The processes that train together, as in :class:`~rnnlab.training.Solver`. All of them read the data
         and the directory; only rank 0 writes.
@@ -91,6 +94,7 @@ def train(
     start = stages[0].training.warm_start
     checkpoint = None if start is None else _start_of(Path(start))
     arguments = _solver_arguments(stages, progress, device, graphs, communicator)
+    _check_logs(callbacks, stages)
     recipe.callbacks.callbacks()  # an extra that is missing is an error before the data are read
     data = open_data(recipe.data)
     task_of(recipe).check_scorable(recipe, data)
@@ -176,6 +180,7 @@ def resume(
     if graphs is None:
         graphs = checkpoint.solver.get("options", {}).get("graphs")
     arguments = _solver_arguments(left, progress, device, graphs, communicator)
+    _check_logs(callbacks, left)
     recipe.callbacks.callbacks()
     run = Run(path, recipe, open_data_of_run(recipe), None)
     with rank_0_prints(arguments["communicator"]):
@@ -203,6 +208,16 @@ def _solver_arguments(
         if (obstacle := obstacle_of_options(stage.training)) is not None:
             raise InputError(f"stage.{stage.number}: {obstacle}" if stage.count > 1 else str(obstacle))
     return {"progress": progress, "device": device, "graphs": graphs, "communicator": ranks}
+
+
+def _check_logs(callbacks: Sequence[Callback], stages: Sequence[Stage]) -> None:
+    """Raise ValueError if a log of several stages has a path, which can hold that of one stage only."""
+    for callback in check_callbacks(callbacks):
+        if len(stages) > 1 and isinstance(callback, JSONLines | TensorBoard) and callback.path is not None:
+            raise InputError(
+                f"callbacks has a {type(callback).__name__} with path {str(callback.path)!r}, expected none "
+                f"with {len(stages)} stages: without a path, each has its log in its own directory"
+            )
 
 
 def _train_stages(

@@ -8,6 +8,7 @@ import pytest
 from rnnlab import runs
 from rnnlab.extras import Library
 from rnnlab.recipes.recipe import CaptioningEvaluationTable, recipe_from_dict
+from rnnlab.training.callbacks import JSONLines
 
 
 def test_a_name_is_no_recipe(tmp_path):
@@ -105,4 +106,12 @@ def test_graphs_are_of_all_stages(tmp_path, simulated):
     recipe = recipe_from_dict(tables | {"training": sampling})
     with pytest.raises(ValueError, match="^graphs is true, but scheduled_sampling is given"):
         runs.train(recipe, tmp_path / "run", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_log_of_several_stages_has_no_path(tmp_path):
+    """Each stage counts its iterations from 1."""
+    tables = {"data": {"kind": "shapes", "directory": str(tmp_path / "none")}, "stage": [{}, {}]}
+    with pytest.raises(ValueError, match=r"^callbacks has a JSONLines with path '.*all\.jsonl', expected n"):
+        runs.train(recipe_from_dict(tables), tmp_path / "run", callbacks=[JSONLines(tmp_path / "all.jsonl")])
     assert not list(tmp_path.iterdir())

@@ -30,23 +30,23 @@ class JSONLines(Log):
     ----------
     path : path, optional
         The file, in which no other run or stage may have written; log.jsonl in the directory of the run or
-        stage if left out.
+        stage if left out. A run of several stages needs it left out.
     every : int
         As in :class:`~rnnlab.training.callbacks.Log`.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, every: Count = 10) -> None:
         super().__init__(every=every)
-        self._path = path
+        self.path = path
         self._file: TextIO | None = None
 
     def open(self, solver: Training) -> None:
         """Open the file, without lines after ``solver.iteration``."""
-        path = place_of(self, self._path, solver, "log.jsonl")
+        path = place_of(self, self.path, solver, "log.jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             lines = _lines(path)
-            if lines and self._path is not None and not solver.iteration:
+            if lines and self.path is not None and not solver.iteration:
                 raise InputError(
                     f"{path} holds the log of another run or stage: delete it, or choose another path; "
                     "without a path, each run and stage has its log in its own directory"

@@ -26,7 +26,8 @@ class TensorBoard(Log):
     Parameters
     ----------
     path : path, optional
-        The directory of the events; tensorboard in the run directory if left out.
+        The directory of the events; tensorboard in the directory of the run or stage if left out. A run of
+        several stages needs it left out.
     every : int
         As in :class:`~rnnlab.training.callbacks.Log`.
 
@@ -39,16 +40,16 @@ class TensorBoard(Log):
     def __init__(self, path: str | os.PathLike[str] | None = None, *, every: Count = 10) -> None:
         super().__init__(every=every)
         TENSORBOARD.require()
-        self._path = path
+        self.path = path
         self._writer: Any = None
 
     def open(self, solver: Training) -> None:
         """Open a file of events; TensorBoard ignores earlier events after ``solver.iteration``."""
         from tensorboardX import SummaryWriter
 
-        path = place_of(self, self._path, solver, "tensorboard")
-        # a new run has no earlier events to ignore
-        purge = {"purge_step": solver.iteration + 1} if solver.iteration else {}
+        path = place_of(self, self.path, solver, "tensorboard")
+        # a run that begins again has earlier events in its own directory; elsewhere they are of other runs
+        purge = {"purge_step": solver.iteration + 1} if solver.iteration or self.path is None else {}
         # file names have a resolution of one second, so two runs may otherwise share a name
         self._writer = SummaryWriter(str(path), filename_suffix=f".{solver.iteration}", **purge)
 

@@ -45,21 +45,23 @@ def test_curves(make_model, make_data, data, tmp_path):
     (found,) = [(step, value) for tag, step, value in scalars if tag == "epoch/val_loss"]
     assert found == (3, pytest.approx(solver.history[0]["val_loss"], rel=1e-6))
     assert "epoch/epoch" not in {tag for tag, _, _ in scalars}
-    assert purged == []
+    assert purged == [1]
     resumed = Solver.resume(tmp_path, make_model(), make_data(), callbacks=[TensorBoard()], num_epochs=2)
     resumed.train()
     scalars, purged = events(tmp_path / "tensorboard")
     assert [step for tag, step, _ in scalars if tag == "epoch/val_loss"] == [3, 6]
-    assert purged == [4]
+    assert purged == [1, 4]
 
 
 class Writer:
-    """In place of tensorboardX.SummaryWriter: keeps what is added."""
+    """In place of tensorboardX.SummaryWriter: keeps what is added, and the options of each."""
 
     added: ClassVar = {}
+    options: ClassVar = []
 
     def __init__(self, path, **options):
         self.added.clear()
+        self.options.append(options)
 
     def add_scalar(self, tag, value, iteration):
         self.added[tag] = value
@@ -75,14 +77,29 @@ class Columns(Callback):
         solver.history[-1].update(score=np.float32(0.5), words=np.int64(3), name="text")
 
 
-def test_numbers_of_numpy_are_curves(model, data, tmp_path, monkeypatch):
+@pytest.fixture
+def writer(monkeypatch):
     monkeypatch.setattr("rnnlab.extras.find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "tensorboardX", SimpleNamespace(SummaryWriter=Writer))
+    Writer.options.clear()
+
+
+@pytest.mark.usefixtures("writer")
+def test_numbers_of_numpy_are_curves(model, data, tmp_path):
     callbacks = [Columns(), TensorBoard(tmp_path)]
     Solver(model, data, callbacks=callbacks, num_epochs=1, **OPTIONS).train()
     assert Writer.added["epoch/score"] == 0.5
     assert Writer.added["epoch/words"] == 3
     assert "epoch/name" not in Writer.added
+
+
+@pytest.mark.usefixtures("writer", "no_pictures")
+def test_a_run_that_begins_again_ignores_the_events_in_its_directory(make_model, data, tmp_path):
+    """It was killed before its first checkpoint. Elsewhere the events are of other runs."""
+    for path in (None, tmp_path / "shared"):
+        callbacks, run = [TensorBoard(path)], tmp_path / ("default" if path is None else "other")
+        Solver(make_model(), data, callbacks=callbacks, num_epochs=1, run_dir=run, **OPTIONS).train()
+    assert [options.get("purge_step") for options in Writer.options] == [1, None]
 
 
 def test_without_the_extra(monkeypatch):
