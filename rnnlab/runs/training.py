@@ -170,11 +170,11 @@ def resume(
     if under_way not in directories:
         raise InputError(f"{under_way} is a separate run, not a stage of one in {path}: resume {under_way}")
     left = stages[directories.index(under_way) :]
+    resumed: dict[str, Any] = {"config": recipe.to_dict()}
     if not left[0].is_last and _has_ended(left[0], checkpoint):
         changes_within_a_run(overrides, recipe, left[1])  # for its errors: the new stage has the changes
-        resumed: dict[str, Any] = {}  # the stage that has ended keeps its options
     else:
-        resumed = {"config": recipe.to_dict(), **changes_within_a_run(overrides, recipe, left[0])}
+        resumed |= changes_within_a_run(overrides, recipe, left[0])
         if num_epochs is not None and left[0].is_last:
             resumed["num_epochs"] = num_epochs
     if graphs is None:

@@ -198,15 +198,27 @@ def test_changes_are_not_of_a_stage_that_has_ended(tables, tmp_path):
     path = tmp_path / "run"
     with acting_at("_end", 1, press):
         train(tables, path)
-    described = (path / "stage1/config.json").read_text()
+    described = json.loads((path / "stage1/config.json").read_text())["solver"]
     with pytest.raises(RecipeError, match=r"stage\.1\.accumulate: stage 1 has ended, stage 2 is next"):
         runs.resume(path, progress=False, overrides=["stage.1.accumulate=2"])
     runs.resume(path, progress=False, overrides=["training.optim_config.learning_rate=0.5"])
-    assert (path / "stage1/config.json").read_text() == described
+    assert json.loads((path / "stage1/config.json").read_text())["solver"] == described
     first, second = (load_checkpoint(path / name) for name in ("stage1/last.h5", "last.h5"))
     assert first.solver["options"]["optim_config"]["learning_rate"] == 1e-3
     assert second.solver["options"]["optim_config"]["learning_rate"] == 0.5
     assert [row["learning_rate"] for row in first.history + second.history] == [1e-3, 0.5]
+
+
+def test_changes_between_two_stages_stay_after_a_kill(tables, tmp_path):
+    tables["stage"] = [{"num_epochs": 1}, {"num_epochs": 1}]
+    path = tmp_path / "run"
+    with acting_at("_end", 1, press):
+        train(tables, path)
+    with acting_at("_iterate", 1, kill), pytest.raises(Killed):
+        runs.resume(path, progress=False, num_epochs=2)
+    assert not (path / "last.h5").exists()
+    runs.resume(path, progress=False)
+    assert [len(load_checkpoint(path / name).history) for name in ("stage1/last.h5", "last.h5")] == [1, 2]
 
 
 def test_a_stage_that_has_ended_can_get_more_epochs_before_the_next_begins(tables, tmp_path):
