@@ -46,6 +46,11 @@ class EpochTotals:
         """Add an iteration, whose ``loss`` is a mean over ``averaged_over`` examples or tokens.
 
         ``measured`` are numbers of the iteration by name, such as its mean reward or a term of the loss.
+
+        Raises
+        ------
+        ValueError
+            If one of them has the name of another column.
         """
         self.iterations += 1
         self.loss += loss
@@ -54,6 +59,9 @@ class EpochTotals:
         self.tokens += tokens
         self.seconds += seconds
         for name, value in (measured or {}).items():
+            if name not in self.sums:
+                what = "a term of the loss, or what the objective measures, is"
+                check_column_names(what, [name], self._own_columns())
             self.sums[name] = self.sums.get(name, 0.0) + value
 
     @property
@@ -72,16 +80,8 @@ class EpochTotals:
         return self.tokens / self.seconds if self.seconds else 0.0
 
     def row(self) -> dict[str, float]:
-        """The epoch's columns of the history: means over the iterations, and the speed.
-
-        Raises
-        ------
-        ValueError
-            If what an objective measures or a term of the loss has the name of another column.
-        """
-        own = self._own_columns()
-        check_column_names("a term of the loss, or what the objective measures, is", self.sums, own)
-        return own | self.means
+        """The epoch's columns of the history: means over the iterations, and the speed."""
+        return self._own_columns() | self.means
 
     def _own_columns(self) -> dict[str, float]:
         return {

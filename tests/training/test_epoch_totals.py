@@ -33,7 +33,7 @@ def test_what_an_objective_measures_is_a_mean_over_iterations():
 
 @pytest.mark.parametrize("name", ["train_loss", "epoch"])
 def test_a_term_with_the_name_of_another_column(name):
-    totals = EpochTotals()
-    totals.add(loss=1.0, averaged_over=1, gradient_norm=1.0, tokens=1, seconds=1.0, measured={name: 2.0})
+    """It is found in the first iteration, not at the end of the epoch."""
+    sums = {"loss": 1.0, "averaged_over": 1, "gradient_norm": 1.0, "tokens": 1, "seconds": 1.0}
     with pytest.raises(ValueError, match=f"is named {name}, which is a column of the history"):
-        totals.row()
+        EpochTotals().add(**sums, measured={name: 2.0})
