@@ -28,6 +28,8 @@ from rnnlab.options import (
     Range,
     SearchMethod,
     TokenizerName,
+    accepts,
+    expectation,
 )
 from rnnlab.recipes.derived import Table, derived_from
 from rnnlab.recipes.schema import EnvPath
@@ -311,6 +313,11 @@ class _EvaluationTable:
     """A table [evaluation]. The key that ``limit`` names is the number of images or sentences to score."""
 
     limit: ClassVar[str] = "max_images"
+
+    def __post_init__(self) -> None:
+        count = getattr(self, self.limit)
+        if not accepts(Count | None, count):
+            raise InputError(f"{self.limit} is {count!r}, expected {expectation(Count | None)}")
 
     def of_first(self, count: int) -> Self:
         """The same table for the first ``count`` images or sentences."""

@@ -103,8 +103,8 @@ def discrepancy(
     TypeError
         If ``run`` is not a run.
     ValueError
-        If the run has no data, the model does not generate sentences, the runs form an ensemble, or the split
-        is empty.
+        If the run has no data, the model does not generate sentences, the runs form an ensemble, the split is
+        empty, or ``first`` is less than 1.
     """
     recipe: Any = _with_data("discrepancy", run).recipe
     task = task_of(recipe)

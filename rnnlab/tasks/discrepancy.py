@@ -12,6 +12,7 @@ from rnnlab.decoding.token_rows import token_rows
 from rnnlab.errors import InputError
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.options import Count, check_option
 from rnnlab.recipes.recipe import CaptioningRecipe, TranslationRecipe
 from rnnlab.tasks import task_of
 from rnnlab.tasks.search import decode
@@ -69,8 +70,9 @@ def discrepancy(
     KeyError
         If the data have no such split.
     ValueError
-        If the split is empty.
+        If the split is empty, or ``first`` is less than 1.
     """
+    check_option("discrepancy", "first", Count | None, first)
     indices = task_of(recipe).one_sentence_each(data, split)[:first]
     if not indices.size:
         raise InputError(f"discrepancy: {split} is empty, expected at least one sentence")

@@ -20,10 +20,13 @@ from rnnlab.recipes.recipe import load_recipe
 from rnnlab.recipes.stages import LossWeights, StageTable
 from rnnlab.recipes.tables import (
     CallbacksTable,
+    CaptioningEvaluationTable,
     CaptioningModelTable,
+    ClassificationEvaluationTable,
     ClassificationModelTable,
     DecodingTable,
     TrainingTable,
+    TranslationEvaluationTable,
     TranslationModelTable,
 )
 from rnnlab.training import Callback, Solver
@@ -154,3 +157,12 @@ def test_keys_without_effect_get_their_defaults_where_others_change():
     assert recipe.changed(beam_size=6) == replace(recipe, beam_size=6)
     with pytest.raises(ValueError, match="beam_size is 5, which needs method beam, found 'sample'"):
         recipe.changed(method="sample", beam_size=5)
+
+
+@pytest.mark.parametrize(
+    "table", [CaptioningEvaluationTable, TranslationEvaluationTable, ClassificationEvaluationTable]
+)
+def test_how_many_are_scored(table):
+    with pytest.raises(ValueError, match=f"^{table.limit} is -5, expected an integer of at least 1 or None"):
+        replace(table(), **{table.limit: -5})
+    assert getattr(table().of_first(3), table.limit) == 3

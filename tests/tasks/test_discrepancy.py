@@ -54,3 +54,9 @@ def test_the_first_sentences_alone(given):
 def test_an_empty_split(given):
     with pytest.raises(ValueError, match="discrepancy: empty is empty, expected at least one sentence"):
         discrepancy(*given, "empty")
+
+
+@pytest.mark.parametrize("first", [-1, 0, 2.0])
+def test_how_many_sentences(first, given):
+    with pytest.raises(ValueError, match=f"^discrepancy: first is {first}, expected an integer of"):
+        discrepancy(*given, "test", first=first)
