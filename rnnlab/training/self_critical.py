@@ -32,6 +32,8 @@ from rnnlab.decoding import Hypothesis, greedy, sample
 from rnnlab.decoding.token_rows import token_rows
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers import dropout_forward
+from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.models.parts.combinations import has_dropout
 from rnnlab.models.parts.losses import LOSSES, check_sampled_losses
 from rnnlab.options import Count, Probability, as_plain, check_options
 from rnnlab.training.nonfinite import NonFiniteError
@@ -116,13 +118,19 @@ class SelfCritical:
         TypeError
             If the model lacks a method or a token of decoding, or its ``loss`` lacks a keyword.
         ValueError
-            If the model has a loss that needs true sentences.
+            If the model has a loss that needs true sentences, or ``dropout`` is true and the model has none.
         """
         check_interface("model", model, _SAMPLED, "SelfCritical")
         for keyword in ("sentence_weights", "sentence_lengths"):
             check_takes(model, keyword, "SelfCritical weights sampled sentences")
         weights = {name: getattr(model, name, 0) for name in LOSSES}
         check_sampled_losses("SelfCritical: the model's ", weights)
+        # a subclass may have dropout of its own
+        if self.dropout and type(model) in (CaptioningRNN, Seq2Seq) and not has_dropout(model.config()):
+            raise InputError(
+                f"SelfCritical: dropout is True, and this {type(model).__name__} has no dropout or zoneout, "
+                "expected one that has"
+            )
 
     def __call__(self, model: Any, batch: tuple[Any, ...], rng: np.random.Generator) -> Rollout:
         """Sample sentences from the model as it is now, and compute the weights of their losses.

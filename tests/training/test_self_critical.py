@@ -484,6 +484,19 @@ def test_losses_of_true_sentences_are_refused():
     solver_of(model).train()  # ARNet needs no true sentences
 
 
+def test_a_model_without_dropout_is_refused_for_a_loss_with_dropout():
+    objective = SelfCritical(one_word, dropout=True)
+    with pytest.raises(ValueError, match="^SelfCritical: dropout is True, and this CaptioningRNN has no dro"):
+        solver_of(captioner(), objective=objective)
+    for options in ({"output_dropout": 0.5}, {"regularisation": {"zoneout_h": 0.1}}):
+        objective.check(captioner(**options))
+
+    class Own(CaptioningRNN):
+        """A subclass, which may have dropout of its own."""
+
+    objective.check(Own(WORDS, D))
+
+
 def test_a_model_that_writes_no_sentences_is_refused():
     match = "SelfCritical: model is a SequenceClassifier without start, advance, start_token"
     with pytest.raises(TypeError, match=match):
