@@ -116,7 +116,10 @@ class Rollout(NamedTuple):
 
 
 class Objective(Protocol):
-    """A training objective other than the likelihood of the data, such as a reward."""
+    """A training objective other than the likelihood of the data, such as a reward.
+
+    It keeps no state from call to call: checkpoints hold its options only, and each rank has its own.
+    """
 
     @property
     def config(self) -> Callable[[], dict[str, Any]]:

@@ -27,11 +27,14 @@ AtLeastOne: TypeAlias = Annotated[float, Range("[1, inf)")]
 
 @dataclass(kw_only=True)
 class SamplingSchedule(Named, ABC):
-    """Base class of the schedules of scheduled sampling."""
+    """Base class of the schedules of scheduled sampling.
+
+    It keeps no state from call to call: checkpoints hold its options only.
+    """
 
     @abstractmethod
     def probability(self, iteration: int, epoch: int) -> float:
-        """The probability in this iteration of this epoch."""
+        """The probability in this iteration of this epoch. It may be asked for several times."""
 
     def _place(self) -> str:
         return f"scheduled_sampling {self.name}"
