@@ -1,4 +1,4 @@
-"""The tables [[stage]] of a recipe: training in stages, each from the best parameters of the one before.
+"""The tables [[stage]] of a recipe: training in stages, each from the parameters of the one before.
 
 A stage is equivalent to a recipe of its own with ``warm_start``: a solver with its own epochs, update rule
 and stopping rule. In addition it selects the parameters that train and the weights of the model's losses.

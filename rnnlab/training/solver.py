@@ -124,10 +124,10 @@ class Solver:
     accumulate : int
         Compute the gradient of a batch in this many parts, one after another, for a single update. The loss
         and the gradient are the same up to rounding, but only one part's activations are in memory. Each part
-        is read by ``data.batch``. It draws dropout and the samples of an objective from its own generator, so
-        that these differ from those of the whole batch (with ``graphs``, dropout uses the generator of the
-        run). More than 1 needs a ``model.loss`` that takes ``part_of``. A batch with fewer examples has one
-        part per example.
+        is read by ``data.batch``. It draws dropout, and the samples of scheduled sampling and of an
+        objective, from its own generator, so that these differ from those of the whole batch (with
+        ``graphs``, dropout uses the generator of the run). More than 1 needs a ``model.loss`` that takes
+        ``part_of``. A batch with fewer examples has one part per example.
     graphs : bool, optional
         On a GPU, launch each step as a CUDA graph, captured at the second batch of a shape
         (:mod:`rnnlab.training.step_graphs`), which leaves the CPU next to idle. Sequences are padded to
@@ -182,7 +182,7 @@ class Solver:
         Iterations between printed losses. On a GPU losses and norms are read at the same interval, but at
         least every 256 iterations. Only then does the progress bar move and are non-finite values reported.
     progress : bool
-        Whether to show a progress bar instead of lines.
+        Whether to show a progress bar instead of lines, even if ``verbose`` is false.
 
     Attributes
     ----------

@@ -123,3 +123,5 @@ def test_a_bar_needs_a_terminal(monkeypatch, capsys):
     assert isinstance(make_progress(options).display, Lines)
     options.verbose = False
     assert type(make_progress(options)) is Progress
+    options.progress = True
+    assert isinstance(make_progress(options).display, Bar)

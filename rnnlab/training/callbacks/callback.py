@@ -43,7 +43,7 @@ class Training(Protocol):
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the last iteration of this epoch."""
+        """The learning rate of the last iteration of this epoch; that of the next epoch in ``on_epoch``."""
         ...
 
     @property
@@ -112,7 +112,11 @@ class Callback(Protocol):
         return
 
     def on_checkpoint(self, solver: Training, path: Path) -> None:
-        """Called after a checkpoint has been written to ``path``: last.h5 or best.h5 of the run directory."""
+        """Called after a checkpoint has been written to ``path``: last.h5 or best.h5 of the run directory.
+
+        Not for a file that is written when a run resumes, for a last.h5 before the first best.h5, or after an
+        exception in a callback or in ``evaluate``.
+        """
         return
 
     def state(self) -> dict[str, Any] | None:
