@@ -40,7 +40,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupt:
-    """A context in which the first signal sets :attr:`requested` and the second raises KeyboardInterrupt.
+    """A context in which the first signal sets :attr:`received` and the second raises KeyboardInterrupt.
 
     A second SIGHUP does nothing.
 
@@ -57,11 +57,6 @@ class Interrupt:
         self.received: signal.Signals | None = None
         self._raises = self._held = self._again = False
         self._handled = ExitStack()
-
-    @property
-    def requested(self) -> bool:
-        """Whether a signal came within the context."""
-        return self.received is not None
 
     def __enter__(self) -> Interrupt:
         self.received = None
@@ -83,7 +78,7 @@ class Interrupt:
         """
         self._raises = True
         try:
-            if self.requested:
+            if self.received is not None:
                 raise Interrupted
             yield
         finally:
@@ -101,7 +96,7 @@ class Interrupt:
             raise KeyboardInterrupt
 
     def _request(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+        if self.received is not None:
             if SIGNALS[signal.Signals(number)] == "SIGHUP":
                 return  # shells and the system both send it
             if not self._held:
