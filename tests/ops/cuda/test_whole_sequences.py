@@ -1,4 +1,4 @@
-"""Whole sequences of an LSTM in a block, against NumPy."""
+"""Whole sequences of an LSTM in a block, against NumPy; both ways of one launch at the sizes in use."""
 
 import importlib
 
@@ -115,6 +115,39 @@ def test_numbers_of_units(H, ops, launched, rows):
 def test_numbers_of_units_in_float64(H, ops, launched, rows):
     compare(ops, [rows + 1, rows, 1], H, np.float64)
     assert len(launched) == 4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("way", "N", "H"),
+    [
+        ("grid", 16, 1024),
+        ("grid", 64, 512),
+        ("grid", 128, 256),
+        ("grid", 256, 128),
+        ("grid", 33, 500),
+        ("block", 600, 128),
+        ("block", 264, 100),
+        ("block", 132, 64),
+    ],
+)
+def test_sizes_in_use(way, N, H, monkeypatch):
+    """The table of ``persistent`` and all multiprocessors of an H100, against step by step."""
+    ops, persistent = (importlib.import_module(f"rnnlab.ops.cuda{name}") for name in ("", ".persistent"))
+    layouts = {"grid": persistent.layout_on, "block": persistent.whole_layout_on}
+    assert all(layouts[way](0, N, H, 4, backward) is not None for backward in (False, True))
+    alive = [N] * 40 + [N - 1] * 5 + [N // 2] * 5
+
+    def of(asked):
+        monkeypatch.setenv("RNNLAB_PERSISTENT", asked)
+        return run(ops, alive, H, np.random.default_rng(7), np.float32)
+
+    apart, first = of("0"), of(way)
+    for one, other in zip(first, apart, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+    for _ in range(20 if way == "grid" else 2):  # a missing fence of a barrier shows rarely
+        for one, other in zip(first, of(way), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 1 << 20])
