@@ -15,8 +15,10 @@ import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from types import ModuleType
+from typing import Any
 
 from benchmarks import compare, gpu, table
 from benchmarks.commands import add_outputs, parse, parser_of, write_json
@@ -112,12 +114,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"\n{name} {lacking}", flush=True)
             continue
         print(table.head(name, markdown=options.markdown), flush=True)
-        results += _run(name, suite, options, rows)
-    report = {
-        "about": about,
-        "rows": [row.as_dict() for row in rows],
-        "results": [result._asdict() for result in results],
-    }
+        _run(name, suite, options, rows, results, lambda: write_json(options, _report(about, rows, results)))
+    report = _report(about, rows, results)
     write_json(options, report)
     print(table.summary(rows, markdown=options.markdown))
     if before is not None:
@@ -125,8 +123,23 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _run(name: str, suite: ModuleType, options: argparse.Namespace, rows: list[Row]) -> list[Result]:
-    """Measure a suite, append its rows, and print each as soon as it is measured."""
+def _report(about: str, rows: list[Row], results: list[Result]) -> dict[str, Any]:
+    return {
+        "about": about,
+        "rows": [row.as_dict() for row in rows],
+        "results": [result._asdict() for result in results],
+    }
+
+
+def _run(
+    name: str,
+    suite: ModuleType,
+    options: argparse.Namespace,
+    rows: list[Row],
+    results: list[Result],
+    write: Callable[[], None],
+) -> None:
+    """Measure a suite, and append its rows and results; print and write each as soon as it is measured."""
 
     def add(new: list[Row]) -> None:
         for row in new:
@@ -136,7 +149,7 @@ def _run(name: str, suite: ModuleType, options: argparse.Namespace, rows: list[R
     on_gpu = options.device == "gpu"
     plan = suite.GPU if on_gpu else Plan(suite.CASES, suite.SIDES, suite.TARGETS)
     cases = [(case, plan.sides_of(case)) for case in plan.targets]
-    results, first = [], len(rows)
+    first_result, first = len(results), len(rows)
     measured = (
         measure_on_gpu(name, cases, rounds=options.rounds)
         if on_gpu
@@ -145,13 +158,13 @@ def _run(name: str, suite: ModuleType, options: argparse.Namespace, rows: list[R
     for result in measured:
         results.append(result)
         add(table.rows(result, plan.targets[result.case]))
+        write()  # each time, because the command may be ended
     if on_gpu:
-        return results
+        return
     if hasattr(suite, "MEAN_TARGETS"):
         add(table.means(rows[first:], suite.MEAN_TARGETS))
     if hasattr(suite, "conclude"):
-        add(suite.conclude(results))
-    return results
+        add(suite.conclude(results[first_result:]))
 
 
 def _about(options: argparse.Namespace) -> str:

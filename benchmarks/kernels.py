@@ -69,11 +69,8 @@ def main(arguments: Sequence[str]) -> int:
     profiles = []
     for profile in measure(sides):
         print("\n".join(_lines(profile, options.most, options.markdown)), flush=True)
-        profiles.append(profile)
-    commands.write_json(
-        options,
-        [each._asdict() | {"kernels": [kernel._asdict() for kernel in each.kernels]} for each in profiles],
-    )
+        profiles.append(profile._asdict() | {"kernels": [kernel._asdict() for kernel in profile.kernels]})
+        commands.write_json(options, profiles)  # each time, because the command may be ended
     return 0
 
 

@@ -84,8 +84,8 @@ def main(arguments: Sequence[str]) -> int:
     for M, N, K in options.sizes or SIZES:
         for row in measure(M, N, K, options.rounds, options.terms):
             print(table.line(row.cells(), markdown=options.markdown, widths=widths), flush=True)
-            measured.append(row)
-    commands.write_json(options, [row._asdict() for row in measured])
+            measured.append(row._asdict())
+        commands.write_json(options, measured)  # each time, because the command may be ended
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import json
 import os
 from types import SimpleNamespace
 from typing import ClassVar
@@ -250,3 +251,22 @@ def test_the_command_measures_the_cases_for_a_gpu(monkeypatch, capsys):
     suites = (("lstm", lstm), ("captioning", captioning))
     assert measured == [(name, case) for name, suite in suites for case in suite.GPU.cases]
     assert capsys.readouterr().out.endswith("20 targets, 0 missed\n")
+
+
+def test_what_is_measured_before_the_end_is_written(monkeypatch, tmp_path):
+    def measure(name, cases, *, rounds):
+        case, sides = cases[0]
+        yield turns.Result(name, case, "ms", dict.fromkeys(sides, 2.0), {side: [2.0] for side in sides})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpu, "lacking", lambda: "")
+    monkeypatch.setattr(gpu, "about", lambda: "a GPU")
+    monkeypatch.setattr(command, "measure_on_gpu", measure)
+    file = tmp_path / "suites.json"
+    with pytest.raises(KeyboardInterrupt):
+        command.main(["lstm", "--device", "gpu", "--json", str(file)])
+    report = json.loads(file.read_text())
+    case = next(iter(lstm.GPU.cases))
+    assert [(result["suite"], result["case"]) for result in report["results"]] == [("lstm", case)]
+    assert report["about"].endswith("; a GPU")
+    assert report["rows"]

@@ -86,6 +86,21 @@ def test_tables(monkeypatch, tmp_path, capsys):
     assert "\n### captioning: N=128 T=16 H=512 V=10516, torch packed\n" in capsys.readouterr().out
 
 
+def test_what_is_measured_before_the_end_is_written(monkeypatch, tmp_path):
+    def measure(sides):
+        yield Profile(*sides[0], 0.25, [Kernel("gemm", 3, 60.0)])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernels, "measure", measure)
+    monkeypatch.setattr(gpu, "lacking", lambda: "")
+    monkeypatch.setattr(gpu, "about", lambda: "a GPU")
+    file = tmp_path / "kernels.json"
+    with pytest.raises(KeyboardInterrupt):
+        kernels.main(["captioning", "--json", str(file)])
+    (written,) = json.loads(file.read_text())
+    assert written["kernels"] == [{"name": "gemm", "launches": 3, "microseconds": 60.0}]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

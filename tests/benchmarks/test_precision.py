@@ -31,6 +31,22 @@ def test_the_table(simulated, monkeypatch, tmp_path, capsys):
     assert len(lines) == 3 + len(rows)
 
 
+def test_what_is_measured_before_the_end_is_written(simulated, monkeypatch, tmp_path):
+    times = iter([2.0] * len(precision.PRECISIONS))  # of one product
+
+    def milliseconds(work):
+        if (time := next(times, None)) is None:
+            raise KeyboardInterrupt
+        return time
+
+    monkeypatch.setattr(gpu, "our_milliseconds", milliseconds)
+    file = tmp_path / "table.json"
+    sizes = ["--sizes", "5", "6", "7", "--sizes", "3", "2", "40"]
+    with pytest.raises(KeyboardInterrupt):
+        precision.main([*sizes, "--rounds", "1", "--json", str(file)])
+    assert [row["M"] for row in json.loads(file.read_text())] == [5] * len(precision.PRECISIONS)
+
+
 def test_sums_in_parts_of_other_lengths(simulated, monkeypatch):
     cublas, factors = (importlib.import_module(f"rnnlab.ops.cuda.{name}") for name in ("cublas", "factors"))
     monkeypatch.setattr(cublas, "split_is_faster", lambda *sizes: True)
