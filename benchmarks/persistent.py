@@ -12,7 +12,7 @@ launch was faster.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from benchmarks import commands, gpu, table
@@ -36,8 +36,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--held",
         type=positive_integer,
+        nargs="+",
+        default=(None,),
         metavar="K",
-        help="rows of the weight that a thread of a block with one sequence has in registers (float32)",
+        help="rows of the weight that a thread of a block with one sequence has in registers (float32); with "
+        "several values, the other ways are measured once; with at most 64 units, 16 rows are all",
     )
     parser.add_argument("--rounds", type=positive_integer, default=3, help="turns of each way (3)")
     commands.add_outputs(parser, "the milliseconds")
@@ -48,29 +51,33 @@ def main(arguments: Sequence[str]) -> int:
     from rnnlab import ops
     from rnnlab.ops.cuda import whole_sequences
 
-    if options.held:
-        whole_sequences.HELD[4][1] = options.held
     print(f"rnnlab on {ops.describe_gpu()}", flush=True)
     columns = "H", *(f"N={N}" for N in options.rows)
     widths = (8, *(11 for _ in options.rows))
     print(table.head("H", markdown=options.markdown, columns=columns, widths=widths), flush=True)
     measured = []
     for H in options.units:
-        found = [measure(N, options.steps, H, options.rounds) for N in options.rows]
-        cells = [str(H), *map(_cell, found)]
-        print(table.line(cells, markdown=options.markdown, widths=widths), flush=True)
-        measured += [{"N": N, "H": H, **times} for N, times in zip(options.rows, found, strict=True)]
-    commands.write_json(options, measured)
+        found: list[dict[str, float | None]] = [{} for _ in options.rows]
+        for held in options.held:
+            if held is not None:
+                whole_sequences.HELD[4][1] = held
+                whole_sequences.whole_layout_on.cache_clear()
+            for N, times in zip(options.rows, found, strict=True):
+                times |= measure(N, options.steps, H, options.rounds, ["blocks"] if times else WAYS)
+                measured.append({"N": N, "H": H, **({"held": held} if held else {}), **times})
+                commands.write_json(options, measured)  # each time, because the command may be ended
+            cells = [f"{H}, {held}" if held else str(H), *map(_cell, found)]
+            print(table.line(cells, markdown=options.markdown, widths=widths), flush=True)
     return 0
 
 
-def measure(N: int, T: int, H: int, rounds: int) -> dict[str, float | None]:
-    """The milliseconds of each way, None where the weight does not fit."""
-    ways = {name: way for name, way in WAYS.items() if _fits(N, H, way)}
+def measure(N: int, T: int, H: int, rounds: int, names: Iterable[str] = WAYS) -> dict[str, float | None]:
+    """The milliseconds of some ways, None where the weight does not fit."""
+    ways = {name: WAYS[name] for name in names if _fits(N, H, WAYS[name])}
     works = [prepare(f"rnnlab graphs {way}", Sizes(N, T, H, H), "gpu") for way in ways.values()]
     times = [[gpu.our_milliseconds(work) for work in works] for _ in range(rounds)]
     typical = dict(zip(ways, map(median, zip(*times, strict=True)), strict=True))
-    return {name: typical.get(name) for name in WAYS}
+    return {name: typical.get(name) for name in names}
 
 
 def _cell(times: dict[str, float | None]) -> str:

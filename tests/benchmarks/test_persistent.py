@@ -50,12 +50,44 @@ def test_ratios_and_sizes_that_do_not_fit(simulated, monkeypatch, tmp_path, caps
     ]
 
 
-def test_rows_of_the_weight_in_registers(simulated, monkeypatch):
-    whole = importlib.import_module("rnnlab.ops.cuda.whole_sequences")
+def test_rows_of_the_weight_in_registers(simulated, monkeypatch, tmp_path, capsys):
+    """Each number is measured, the other ways once."""
+    whole, measured = importlib.import_module("rnnlab.ops.cuda.whole_sequences"), []
     monkeypatch.setattr(whole, "HELD", {4: {1: 24, 2: 22, 4: 18}})
-    monkeypatch.setattr(gpu, "our_milliseconds", lambda work: 1.0)
-    assert persistent.main(["--rows", "1", "--units", "4", "--rounds", "1", "--held", "3"]) == 0
-    assert whole.HELD[4][1] == 3
+    launch = whole.launch
+
+    def recording(name, *arguments):
+        measured.append(arguments[-1][-1])
+        launch(name, *arguments)
+
+    monkeypatch.setattr(whole, "launch", recording)
+    times = iter([3.0, 1.0, 2.0, 1.5])
+    monkeypatch.setattr(gpu, "our_milliseconds", lambda work: next(times))
+    file = tmp_path / "times.json"
+    sizes = ["--rows", "1", "--units", "4", "--rounds", "1", "--json", str(file)]
+    assert persistent.main([*sizes, "--held", "3", "5"]) == 0
+    assert list(dict.fromkeys(measured)) == ["-DHELD=3", "-DHELD=5"]
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[3:]]
+    assert rows == [["4,", "3", "3.00", "1.50"], ["4,", "5", "3.00", "2.00"]]
+    common = {"N": 1, "H": 4, "step by step": 3.0, "barriers": 1.0}
+    different = {"held": 3, "blocks": 2.0}, {"held": 5, "blocks": 1.5}
+    assert json.loads(file.read_text()) == [common | each for each in different]
+    whole.whole_layout_on.cache_clear()
+
+
+def test_what_is_measured_before_the_end_is_written(simulated, monkeypatch, tmp_path):
+    times = iter([3.0, 1.0, 2.0])  # of one size
+
+    def milliseconds(work):
+        if (time := next(times, None)) is None:
+            raise KeyboardInterrupt
+        return time
+
+    monkeypatch.setattr(gpu, "our_milliseconds", milliseconds)
+    file = tmp_path / "times.json"
+    with pytest.raises(KeyboardInterrupt):
+        persistent.main(["--rows", "1", "2", "--units", "4", "--rounds", "1", "--json", str(file)])
+    assert [(row["N"], row["blocks"]) for row in json.loads(file.read_text())] == [(1, 2.0)]
 
 
 def test_without_a_gpu(monkeypatch, capsys):
