@@ -9,8 +9,9 @@ from .. import attention_cases as attention
 from .compare import every_dtype
 
 
+@pytest.mark.usefixtures("blocks")
 @every_dtype
-@pytest.mark.parametrize("shape", attention.SHAPES, ids=str)
+@pytest.mark.parametrize("shape", [*attention.SHAPES, (3, 300, 520, 512)], ids=str)
 @pytest.mark.parametrize("name", attention.NAMES)
 def test_attention(name, shape, ops, dtype, rng):
     arguments = attention.arguments_of(name, shape, rng, dtype)
@@ -22,6 +23,7 @@ def test_attention(name, shape, ops, dtype, rng):
         np.testing.assert_allclose(ops.asnumpy(array), expected[key], **tolerance, err_msg=key)
 
 
+@pytest.mark.usefixtures("blocks")
 @every_dtype
 @pytest.mark.parametrize("name", attention.NAMES)
 def test_attention_to_the_first_slots_of_wider_arrays(name, ops, dtype, rng):

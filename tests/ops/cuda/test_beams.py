@@ -11,6 +11,7 @@ from ..beam_cases import KINDS, SHAPES, assert_same_step, random_step, results
 from .compare import every_dtype
 
 
+@pytest.mark.usefixtures("blocks")
 @every_dtype
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
@@ -19,6 +20,7 @@ def test_a_step(kind, shape, ops, dtype, rng):
         assert_same_step(ops, rng, shape, kind, dtype)
 
 
+@pytest.mark.usefixtures("blocks")
 @every_dtype
 @pytest.mark.parametrize("shape", [(3, 4, 4, 30), (1, 2, 5, 300)], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,6 +59,7 @@ def test_a_step_in_a_graph(ops, dtype, rng):
         np.testing.assert_array_equal(ops.asnumpy(a), e)
 
 
+@pytest.mark.usefixtures("blocks")
 def test_sentences(ops, rng):
     T, B, K, M = 5, 4, 3, 600
     pointers = rng.integers(K, size=(T, 2, B, K))

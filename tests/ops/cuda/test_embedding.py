@@ -6,6 +6,7 @@ import pytest
 from .compare import assert_same, every_dtype
 
 
+@pytest.mark.usefixtures("blocks")
 @every_dtype
 @pytest.mark.parametrize("shape", [(50, 5), (1, 1), (300, 130), (0, 3)], ids=str)
 def test_embedding_gradient(shape, ops, dtype, rng, normal):

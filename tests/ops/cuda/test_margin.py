@@ -6,6 +6,7 @@ import pytest
 from .compare import assert_same, every_dtype, results
 
 
+@pytest.mark.usefixtures("blocks")
 @every_dtype
 @pytest.mark.parametrize(
     "shape", [(5, 7, 3), (1, 1, 1), (3, 1000, 20), (64, 33, 4), (3, 4, 0), (0, 4, 2)], ids=str
@@ -18,6 +19,7 @@ def test_multilabel_margin(shape, ops, dtype, rng, normal):
     assert_same(ops, "multilabel_margin", [scores, words, 0.25, np.empty_like(scores)])
 
 
+@pytest.mark.usefixtures("blocks")
 @every_dtype
 @pytest.mark.parametrize("shape", [(5, 3, 7), (1, 1, 1), (4, 8, 600), (2, 1, 300), (0, 2, 4)], ids=str)
 def test_max_pool(shape, ops, dtype, rng, normal):

@@ -9,6 +9,7 @@ from ..cases import assert_drawn
 from .compare import assert_same, every_dtype
 
 
+@pytest.mark.usefixtures("blocks")
 @every_dtype
 @pytest.mark.parametrize("shape", [(5, 7), (1, 1), (3, 1000), (64, 33), (0, 4)], ids=str)
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -46,6 +47,7 @@ def test_a_scale_of_a_wrong_shape_or_dtype(ops):
             ops.softmax_cross_entropy(scores, targets, ops.asarray(scale), scores)
 
 
+@pytest.mark.usefixtures("blocks")
 @every_dtype
 @pytest.mark.parametrize("shape", [(5, 7, 3), (1, 1, 1), (2, 3, 4), (4, 600, 6), (0, 4, 2)], ids=str)
 def test_top(shape, ops, dtype, rng, normal):
@@ -65,6 +67,7 @@ def test_top_of_strided_scores(ops, dtype, normal):
         np.testing.assert_array_equal(ops.asnumpy(found), right)
 
 
+@pytest.mark.usefixtures("blocks")
 @every_dtype
 @pytest.mark.parametrize("temperature", [1.0, 0.3, 1e-320])
 @pytest.mark.parametrize("shape", [(5, 7), (1, 1), (4, 600), (3, 64), (3, 65), (0, 4)], ids=str)
