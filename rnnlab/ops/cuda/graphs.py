@@ -10,6 +10,7 @@ parameters during the capture; :meth:`Graph.launch` sends new ones. Products hav
 from __future__ import annotations
 
 import functools
+import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -212,6 +213,18 @@ def _allocated(size: int) -> Any:
         raise MemoryError(f"{size:,} bytes for a graph, {free:,} of {total:,} are free: {error}") from None
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the garbage collector from calling finalizers, which may synchronise the device."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class Graph:
     """Captured work.
 
@@ -229,7 +242,8 @@ class Graph:
         self._memory, self._parameters, stream = memory, GraphParameters(), memory.stream
         cp.cuda.get_current_stream().synchronize()
         cp.get_default_memory_pool().free_all_blocks()  # memory of the earlier run of the work
-        with stream, _registering(self._parameters), cp.cuda.using_allocator(memory.pool.malloc):
+        allocator = cp.cuda.using_allocator(memory.pool.malloc)
+        with stream, _registering(self._parameters), allocator, _no_collection():
             stream.begin_capture()
             try:
                 work()

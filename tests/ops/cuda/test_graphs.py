@@ -1,5 +1,7 @@
 """CUDA graphs: work is captured once, and each launch has parameters of its own."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -85,6 +87,33 @@ def test_an_error_in_a_capture_leaves_nothing_registered(simulated):
     with pytest.raises(ValueError, match="in the middle"):
         training.Graph(fail, training.GraphMemory())
     assert type(graphs.graph_seeds([1])[0]) is int
+
+
+def test_nothing_is_collected_during_a_capture(simulated):
+    """A finalizer may synchronise the device, which fails then."""
+    ops, training, enabled = ops_on("gpu"), gpu_training(), []
+    x = ops.asarray(np.ones(3))
+
+    def work():
+        enabled.append(gc.isenabled())
+        ops.clip_values(x, 0.5)
+
+    def fail():
+        work()
+        raise ValueError("in the middle")
+
+    training.Graph(work, training.GraphMemory())
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match="in the middle"):
+        training.Graph(fail, training.GraphMemory())
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        training.Graph(work, training.GraphMemory())
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    assert enabled == [False] * 3
 
 
 def test_a_limit_of_pools_frees_nothing_that_graphs_use(simulated):
