@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -208,9 +209,10 @@ class Update:
         """Launch the step of padded parts as a CUDA graph."""
         graphs_of = self._model.params.flat, state
         if self._graphs is None or any(map(operator.is_not, graphs_of, self._graphs_of)):
+            this, model = weakref.ref(self), self._model  # no cycle, so that graphs end with their solver
             self._graphs = StepGraphs(
-                lambda parts: self._padded_step(parts, state),
-                lambda: _loss_weights(self._model),
+                lambda parts: this()._padded_step(parts, state),  # type: ignore[union-attr]
+                lambda: _loss_weights(model),
             )
             self._graphs_of = graphs_of
         self._graphs(parts, state.rng, lambda: self._step(state))

@@ -1,6 +1,8 @@
 """Training steps as CUDA graphs, on a GPU or CuPy's stand-in: the same training, launched as a whole."""
 
+import gc
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -157,6 +159,18 @@ def test_a_weight_of_a_loss_that_changes_at_each_step_takes_no_memory(device):
     kept = graphs._update._graphs
     assert {weight for weight, *_ in kept._batches} == {0.1}
     assert kept._graphs
+
+
+def test_memory_of_graphs_ends_with_their_solver(device):
+    """It does not wait for the garbage collector."""
+    solver = trained(*MODELS["classifier"], device="gpu", graphs=True)
+    memory = weakref.ref(solver._update._graphs._memory)
+    gc.disable()
+    try:
+        del solver
+        assert memory() is None
+    finally:
+        gc.enable()
 
 
 def test_a_weight_of_a_loss_that_is_not_valid(device):
