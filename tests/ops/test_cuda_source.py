@@ -103,6 +103,19 @@ def test_kernels_compile(nvrtc, architecture, real):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("real", ["float", "double"])
+@pytest.mark.parametrize("architecture", [70, 80, 90])
+def test_blocks_of_512_threads_have_enough_registers(nvrtc, architecture, real):
+    """A multiprocessor has 65,536 registers: with more than 128 for a thread, their launches would fail."""
+    options = f"--gpu-architecture=sm_{architecture}", f"-DREAL={real}", "-std=c++17", "-ftz=true"
+    with pytest.raises(CompileError) as caught:  # that there is a log
+        compiled(nvrtc, SOURCE, *options, "--ptxas-options=-v")
+    registers = [int(number) for number in re.findall(r"Used (\d+) registers", str(caught.value))]
+    assert len(registers) == len(set(KERNELS) - set(OF_SEQUENCES))
+    assert max(registers) <= 128
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("quads", [4, 8])
 @pytest.mark.parametrize("rows", [1, 2, 4])
 def test_kernels_of_whole_sequences_spill_no_registers(nvrtc, rows, quads, simulated):
