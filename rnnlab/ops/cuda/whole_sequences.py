@@ -17,7 +17,16 @@ from rnnlab.ops.cuda.launch import NULL, WARP, check_contiguous, launch
 from rnnlab.ops.steps import Steps
 from rnnlab.types import Array
 
-__all__ = ["WholeLayout", "backward", "forward", "indexable", "limits", "whole_layout_for", "whole_layout_on"]
+__all__ = [
+    "WholeLayout",
+    "backward",
+    "constants_of",
+    "forward",
+    "indexable",
+    "limits",
+    "whole_layout_for",
+    "whole_layout_on",
+]
 
 THREADS = 256  # maximum threads of a block: SEQUENCE_THREADS of lstm_sequences.cu
 COLUMNS = 8  # columns of a thread, as in lstm_sequences.cu
@@ -120,10 +129,13 @@ def backward(
     launch("lstm_sequences_backward", c.dtype, *_grid(layout, arguments))
 
 
+def constants_of(layout: WholeLayout) -> tuple[str, ...]:
+    """The definitions with which the kernels are compiled for a layout."""
+    return f"-DBLOCK_ROWS={layout.rows}", f"-DQUADS={layout.quads}", f"-DHELD={layout.held}"
+
+
 def _grid(layout: WholeLayout, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    rows, quads, held, blocks, threads, shared = layout
-    constants = f"-DBLOCK_ROWS={rows}", f"-DQUADS={quads}", f"-DHELD={held}"
-    return blocks, threads, arguments, shared, False, constants
+    return layout.blocks, layout.threads, arguments, layout.shared, False, constants_of(layout)
 
 
 def _numbers(steps: Steps, H: int, weight: Array) -> tuple[Any, ...]:
