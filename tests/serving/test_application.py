@@ -114,16 +114,11 @@ def test_files_that_are_not_declared_as_such_are_not_read_either(captioning, tmp
     private = tmp_path / "private.png"
     Image.new("RGB", (20, 20), "red").save(private)
     path = str(private)
-    for photograph in (
-        {"path": path},
-        {**file(path), "is_stream": True},
-        {"path": None, "url": path},
-        {"path": 3},
-        [path],
-        path,
-    ):
+    for photograph in ({"path": path}, {**file(path), "is_stream": True}, {"path": None, "url": path}):
         kind, error = ask(captioning, "caption", photograph, 3)
         assert (kind, error["error"]) == ("error", "Upload the file itself.")
+    for photograph in ({"path": 3}, [path], path):
+        assert ask(captioning, "caption", photograph, 3)[0] == "error"
 
 
 def test_files_of_the_machine_are_not_served(captioning, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -74,7 +75,13 @@ def ask(page_of):
     return call
 
 
-def test_a_photograph_is_read_from_its_file_with_the_beam_of_the_slider(fixed, ask):
+@pytest.fixture
+def photo(gradio):
+    """The path of an upload."""
+    return os.path.join(gradio.Image().GRADIO_CACHE, "x", "photo.jpg")
+
+
+def test_a_photograph_is_read_from_its_file_with_the_beam_of_the_slider(fixed, ask, photo):
     asked = []
 
     def caption(path, beam_size):
@@ -82,20 +89,20 @@ def test_a_photograph_is_read_from_its_file_with_the_beam_of_the_slider(fixed, a
         return Captioned([("a red ball", -1.0)])
 
     captioner = fixed(PhotographCaptioner, caption=caption)
-    page = ask(captioner, {"path": "/tmp/x/photo.jpg", "orig_name": "photo.jpg"}, 4.0)
+    page = ask(captioner, {"path": photo, "orig_name": "photo.jpg"}, 4.0)
     assert "a red ball" in page
     assert "The score is the log-probability" in page
-    assert asked == [("/tmp/x/photo.jpg", 4)]
+    assert asked == [(photo, 4)]
     assert ask(captioner, None, 4) == ""
 
 
 @pytest.mark.parametrize("error", [OSError, ValueError])
-def test_wrong_input_is_an_error_with_the_name_of_the_file(fixed, gradio, ask, error):
+def test_wrong_input_is_an_error_with_the_name_of_the_file(fixed, gradio, ask, photo, error):
     def caption(path, beam_size):
         raise error(f"{path}: found no <b>image</b>")
 
     with pytest.raises(gradio.Error) as caught:
-        ask(fixed(PhotographCaptioner, caption=caption), {"path": "/tmp/x/photo.jpg"}, 4)
+        ask(fixed(PhotographCaptioner, caption=caption), {"path": photo}, 4)
     assert caught.value.message == "photo.jpg: found no &lt;b&gt;image&lt;/b&gt;"
     assert not caught.value.print_exception
 
