@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 from typing import Any
 
+from tqdm import tqdm
+
 from rnnlab import ops
+from rnnlab.cli.arguments import positive_integer
+from rnnlab.errors import InputError
+from rnnlab.ops.threads import default_jobs
 
 
 def add(commands: Any) -> None:
@@ -16,16 +22,25 @@ def add(commands: Any) -> None:
     kernels.add_argument(
         "--warm-up", action="store_true", help="compile the kernels that are not in the cache"
     )
+    kernels.add_argument(
+        "--jobs",
+        type=positive_integer,
+        metavar="N",
+        help="with --warm-up, the number of processes (default: that of processors, at most 8)",
+    )
 
 
 def _kernels(options: argparse.Namespace) -> int:
+    if options.jobs and not options.warm_up:
+        raise InputError("--jobs is given, which needs --warm-up")
     for line in ops.describe_on("cpu"):
         print(f"CPU: {line}")
     for line in ops.describe_on("gpu:0") if _has_gpu() else [ops.describe_gpu()]:
         print(f"GPU: {line}")
     if options.warm_up:
         started = time.perf_counter()
-        compiled = ops.warm_up()
+        progress = functools.partial(tqdm, unit="kernel", disable=None)
+        compiled = ops.warm_up(options.jobs or default_jobs(), progress)
         if compiled is None:
             print("NumPy computes: there are no kernels to compile.")
         elif compiled:

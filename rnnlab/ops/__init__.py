@@ -32,6 +32,7 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -243,8 +244,16 @@ def release_memory() -> int:
     return memory.release()
 
 
-def warm_up() -> int | None:
+def warm_up(jobs: int = 1, progress: Callable[..., Iterable[int]] | None = None) -> int | None:
     """Compile all kernels for float32 and float64 that are not in the cache.
+
+    Parameters
+    ----------
+    jobs : int
+        The number of processes. A script that asks for several must be safe to import, as
+        :mod:`multiprocessing` requires for new processes.
+    progress : callable, optional
+        Wraps an iterator over the kernels, and gets their number as ``total``, such as ``tqdm.tqdm``.
 
     Returns
     -------
@@ -255,7 +264,7 @@ def warm_up() -> int | None:
         return None
     from rnnlab.ops.numba import kernel
 
-    return kernel.warm_up()
+    return kernel.warm_up(jobs, progress)
 
 
 def tell_compiled() -> None:

@@ -55,6 +55,11 @@ def num_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def default_jobs() -> int:
+    """The number of processes that compile kernels: each needs about 300 MB."""
+    return min(num_processors(), 8)
+
+
 def kernel_threads() -> int:
     """:func:`num_threads` if numba's threads are OpenMP's, else 1: others cannot be shared with MKL.
 

@@ -5,11 +5,12 @@ import pytest
 from rnnlab import cli, ops
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.precision import products_in
+from rnnlab.ops.threads import default_jobs
 
 
 def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
     calls = []
-    monkeypatch.setattr(ops, "warm_up", lambda: calls.append(1) or [33, 0, None][len(calls) - 1])
+    monkeypatch.setattr(ops, "warm_up", lambda *given: calls.append(given) or [33, 0, None][len(calls) - 1])
     assert cli.main(["kernels"]) == 0
     assert not calls
     shown = capsys.readouterr().out.splitlines()
@@ -25,6 +26,15 @@ def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
     ):
         assert cli.main(["kernels", "--warm-up"]) == 0
         assert capsys.readouterr().out.splitlines() == [*shown, said]
+    assert {jobs for jobs, _ in calls} == {default_jobs()}
+
+
+def test_the_number_of_processes(capsys, monkeypatch):
+    monkeypatch.setattr(ops, "warm_up", lambda jobs, progress: len([*progress(range(jobs), total=jobs)]))
+    assert cli.main(["kernels", "--warm-up", "--jobs", "3"]) == 0
+    assert "Compiled 3 kernels in" in capsys.readouterr().out
+    assert cli.main(["kernels", "--jobs", "3"]) == 2
+    assert "--jobs is given, which needs --warm-up" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("matmul", ["float32", "tf32x3"])

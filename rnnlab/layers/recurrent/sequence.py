@@ -231,7 +231,7 @@ def backward_loop(
     whole: Any = None  # (N T, H)
     if total_dh is not None:
         check_gradient(function, total_dh, dh.shape, x.dtype, "total_dh")
-        if shared := in_same_memory({"total_dh": total_dh}, {"x": x, "dh": dh} | grads):
+        if shared := in_same_memory({"total_dh": total_dh}, {"x": x, "dh": dh, **grads}):
             raise InputError(f"{function}: total_dh is in the memory of {shared[1]}, expected its own")
         whole = packing.unpacked(H, x)
     chunked = run.chunked if contexts is None and whole is None else None

@@ -29,7 +29,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,8 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.arguments import PRIMITIVES, Declaration, is_unusual
-from rnnlab.ops.threads import import_numba, kernel_threads
+from rnnlab.ops.threads import default_jobs, import_numba, kernel_threads
+from rnnlab.pools import map_in_processes
 from rnnlab.signals import deferred_signals
 
 numba = import_numba()
@@ -341,13 +342,41 @@ def named_errors(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def warm_up() -> int:
-    """Compile every kernel for float32 and float64 that is not in the cache; return how many these are."""
+def warm_up(jobs: int = 1, progress: Callable[..., Iterable[int]] | None = None) -> int:
+    """Compile all versions that are not in the cache; see :func:`rnnlab.ops.warm_up`."""
+    folder = cache_folder()
+    missing = [
+        (each.function.__module__, each.function.__name__, dtype)
+        for each, dtype in _missing(None if folder is None else Path(folder))
+    ]
+    os.environ[_ANNOUNCED] = "1"  # nothing is left to announce, here and in the processes
+    jobs = 1 if folder is None else min(jobs, len(missing))
+    compiled: Iterable[int] = map(_compile_named, missing)
+    if jobs > 1:
+        compiled = map_in_processes(_compile_named, missing, jobs=jobs, method="spawn")
+    return sum(compiled if progress is None else progress(compiled, total=len(missing)))
+
+
+def _compile_named(version: tuple[str, str, str]) -> int:
+    """Compile the version of this module, name and dtype; 0 if this process has it already, else 1."""
+    *names, dtype = version
+    importlib.import_module(names[0])
     before = len(_compiled)
-    for each in _KERNELS:
-        for dtype in each.dtypes:
-            each.version(dtype)
+    each = next(each for each in _KERNELS if [each.function.__module__, each.function.__name__] == names)
+    each.version(dtype)
     return len(_compiled) - before
+
+
+def _missing(folder: Path | None) -> list[tuple[Kernel, str]]:
+    """The kernels and dtypes of which ``folder`` has no machine code."""
+    cached = [path.name for path in folder.glob("*.nbi")] if folder and folder.is_dir() else []
+    versions = [(each, dtype) for each in _KERNELS for dtype in each.dtypes]
+    names = [each.cache_name(dtype) for each, dtype in versions]
+    return [
+        version
+        for version, name in zip(versions, names, strict=True)
+        if not any(name in file for file in cached)
+    ]
 
 
 _ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # set in the environment, which child processes inherit
@@ -365,14 +394,13 @@ def _announce(folder: Path | None) -> None:
     if os.environ.get(_ANNOUNCED):
         return
     os.environ[_ANNOUNCED] = "1"
-    names = [each.cache_name(dtype) for each in _KERNELS for dtype in each.dtypes]
-    cached = [path.name for path in folder.glob("*.nbi")] if folder and folder.is_dir() else []
-    missing = sum(not any(name in file for file in cached) for name in names)
-    work = f"{missing} of {len(names)} kernels are not compiled yet; each is when it is needed, in 1 to 8 s"
+    missing, versions = len(_missing(folder)), sum(len(each.dtypes) for each in _KERNELS)
+    work = f"{missing} of {versions} kernels are not compiled yet; each is when it is needed, in 1 to 8 s"
     if folder:
+        minutes = max(1, round(missing / 40 / default_jobs()))
         notice = (
             f"{work}, and saved. A training needs 10 to 20 of all; rnnlab kernels --warm-up compiles "
-            f"those that are missing, in about {max(1, round(missing / 40))} min"
+            f"those that are missing, in about {minutes} min"
         )
     else:
         notice = f"{work}. They cannot be saved: set NUMBA_CACHE_DIR to a folder that can be written"

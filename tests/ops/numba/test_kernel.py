@@ -16,8 +16,9 @@ import numba
 from numba.core.caching import IndexDataCacheFile
 
 from rnnlab.ops.numba import kernel as kernels
+from rnnlab.ops.numba import masks, optim
 from rnnlab.ops.numba.guard import FITS
-from rnnlab.ops.numba.kernel import RefusedError, kernel, primitive, tell_compiled
+from rnnlab.ops.numba.kernel import Kernel, RefusedError, kernel, primitive, tell_compiled
 from rnnlab.ops.numba.parallel import in_parts, share
 
 
@@ -227,6 +228,28 @@ def test_warm_up_compiles_every_version():
     assert kernels.warm_up() >= 2
     assert kernels.warm_up() == 0
     assert [dtype.char for dtype in each._versions] == ["f", "d"]
+
+
+@pytest.mark.slow
+def test_warm_up_in_several_processes(monkeypatch, cache):
+    own = [masks._dropout, optim._sgd]
+    monkeypatch.setattr(kernels, "_KERNELS", [Kernel.__new__(Kernel) for _ in own])
+    for each, original in zip(kernels._KERNELS, own, strict=True):
+        vars(each).update(vars(original), _versions={})
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    totals = []
+
+    def progress(compiled, total):
+        totals.append(total)
+        return compiled
+
+    assert kernels.warm_up(2, progress) == 4
+    assert len([*cache.rglob("*.nbi")]) == 4
+    assert not any(each._versions for each in kernels._KERNELS)  # they are loaded when they are needed
+    assert kernels.warm_up(2, progress) == 0
+    assert totals == [4, 0]
+    kernels._KERNELS[0].version("f")
+    assert kernels._KERNELS[0].version("f").stats.cache_hits
 
 
 def test_many_elements_are_shared_by_the_threads(monkeypatch):
