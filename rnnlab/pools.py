@@ -26,9 +26,9 @@ def map_in_processes(
 ) -> Iterator[R]:
     """The function of each item, in the order of the items.
 
-    The processes are started at once, and ended after the last result. They ignore Ctrl-C, which a terminal
-    sends to them too. If one is killed, as the system does when memory runs out, the items that have no
-    result yet are computed in new processes, one at a time.
+    The processes are started at once, and ended after the last result, or at once if no more results are
+    wanted. They ignore Ctrl-C, which a terminal sends to them too. If one is killed, as the system does when
+    memory runs out, the items that have no result yet are computed in new processes, one at a time.
 
     Parameters
     ----------
@@ -84,6 +84,10 @@ def _results(
                 is_told = True
                 result = alone(item)
             yield result
+    except BaseException:  # GeneratorExit too, if no more results are wanted
+        for process in (pool._processes or {}).values():  # public from Python 3.14 on: terminate_workers
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -12,6 +12,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason=".ci/gpu needs Linux")
+
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = (ROOT / ".ci" / "gpu").read_text()
 

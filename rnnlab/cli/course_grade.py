@@ -49,7 +49,8 @@ def add(actions: Any) -> None:
     grade.add_argument(
         "--feedback",
         action="store_true",
-        help="write marks into nbgrader's gradebook, and pages for students into the folder feedback",
+        help="write marks into nbgrader's gradebook, and pages for students into feedback, for the "
+        "folder `submitted` of a course",
     )
     grade.add_argument(
         "--jobs",

@@ -26,21 +26,22 @@ def add(commands: Any) -> None:
         "--jobs",
         type=positive_integer,
         metavar="N",
-        help="with --warm-up, the number of processes (default: that of processors, at most 8)",
+        help="with --warm-up, the number of processes (default: the number of processors, at most 8)",
     )
 
 
 def _kernels(options: argparse.Namespace) -> int:
     if options.jobs and not options.warm_up:
         raise InputError("--jobs is given, which needs --warm-up")
+    compiled, started = None, time.perf_counter()
+    if options.warm_up:  # first, because the description compiles a kernel
+        progress = functools.partial(tqdm, unit="kernel", disable=None)
+        compiled = ops.warm_up(options.jobs or default_jobs(), progress)
     for line in ops.describe_on("cpu"):
         print(f"CPU: {line}")
     for line in ops.describe_on("gpu:0") if _has_gpu() else [ops.describe_gpu()]:
         print(f"GPU: {line}")
     if options.warm_up:
-        started = time.perf_counter()
-        progress = functools.partial(tqdm, unit="kernel", disable=None)
-        compiled = ops.warm_up(options.jobs or default_jobs(), progress)
         if compiled is None:
             print("NumPy computes: there are no kernels to compile.")
         elif compiled:

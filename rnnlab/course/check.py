@@ -213,7 +213,7 @@ def examine(
             limit = _ROUNDED if in_float32 else _LIMIT  # rounding in the forward costs its points only
             _judge(report, backwards, expected, known=forward_is_right, limit=limit)
             if not forward_is_right:
-                _refuse_zeros(report, exercise, expected)
+                _refuse_zeros(report, exercise, draws, expected)
         if len(backwards.values) < common:
             _judge_square(report, exercise, "backward", backward, first)
     for each in (forward, backward):
@@ -329,16 +329,26 @@ def _judge(
         report.diagnoses.append(diagnose(runs.exercise, runs.kind, found, right[:count]))
 
 
-def _refuse_zeros(report: Report, exercise: Exercise, expected: Sequence[Results]) -> None:
+def _refuse_zeros(
+    report: Report, exercise: Exercise, draws: Sequence[Draw], expected: Sequence[Results]
+) -> None:
     """Count gradients as wrong that are zero because a wrong forward ignores an input."""
-    gradients = {name for each in expected for name in each}
-    gradients -= {name for each in expected for name, value in each.items() if np.any(value)}
-    zeros = [name for name in report.errors if name in gradients]
+    zeros = _zeros(expected)
+    if zeros:  # those of the correct forward may be zero, too
+        zeros -= _zeros([_correct_gradients(exercise, draw) for draw in draws])
+    zeros &= report.errors.keys()
     if zeros:
         report.errors |= dict.fromkeys(zeros, np.inf)
-        inputs = " and ".join(name.removeprefix("d") for name in zeros)
-        note = f"{', '.join(zeros)} cannot be checked: {exercise.functions[0]} does not depend on {inputs}"
+        names = [name for name in report.errors if name in zeros]
+        inputs = " and ".join(name.removeprefix("d") for name in names)
+        note = f"{', '.join(names)} cannot be checked: {exercise.functions[0]} does not depend on {inputs}"
         report.diagnoses.append(Diagnosis(notes=(note,)))
+
+
+def _zeros(gradients: Sequence[Results]) -> set[str]:
+    """The names of the gradients that are zero for all inputs."""
+    names = {name for each in gradients for name in each}
+    return names - {name for each in gradients for name, value in each.items() if np.any(value)}
 
 
 def _distance(one: Array, other: Array) -> float:
@@ -382,13 +392,18 @@ def _gradients(
         pairs = [(found[name], correct[name]) for name in correct if name in found]
         is_right = all(_distance(*each) <= _LIMIT or _in_float32(*each) for each in pairs)
         if is_right and len(pairs) == len(correct):
-            assert exercise.backward is not None
-            cache = exercise.forward(*copied(draw.inputs).values(), **draw.options_of("forward"))[-1]
-            gradients = exercise.backward(*copied(draw.douts), cache, **draw.options_of("backward"))
-            expected.append(exercise.named("backward", gradients))
+            expected.append(_correct_gradients(exercise, draw))
         else:
             expected.append(_numeric(exercise, forward, draw))
     return expected
+
+
+def _correct_gradients(exercise: Exercise, draw: Draw) -> Results:
+    """The gradients of the correct forward."""
+    assert exercise.backward is not None
+    cache = exercise.forward(*copied(draw.inputs).values(), **draw.options_of("forward"))[-1]
+    gradients = exercise.backward(*copied(draw.douts), cache, **draw.options_of("backward"))
+    return exercise.named("backward", gradients)
 
 
 def _numeric(exercise: Exercise, forward: Callable[..., Any], draw: Draw) -> Results:

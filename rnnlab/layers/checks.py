@@ -189,6 +189,9 @@ def check_gradient(
         raise InputTypeError(f"{function}: {name} has dtype {dout.dtype}, expected {dtype}")
 
 
+_MANY = 8  # arrays to write, whose pairs take longer to compare than their sorted extents
+
+
 def gradient_arrays(
     function: str,
     params: Mapping[str, Array],
@@ -239,26 +242,38 @@ def gradient_arrays(
                 f"{function}: into has {name} of shape {array.shape} and dtype {array.dtype}, "
                 f"expected {param.shape} and {like.dtype}"
             )
+    # tied parameters, which are one array, may have one gradient
+    own = {(id(array), id(param)): name for (name, param), array in zip(params.items(), into, strict=True)}
+    given = dict(zip(params, into, strict=True))
     read = {f"the parameter of {name}": param for name, param in params.items()} | dict(reads)
-    if shared := in_same_memory(dict(zip(params, into, strict=True)), read):
+    if shared := in_same_memory({name: given[name] for name in own.values()}, read):
         raise InputError(f"{function}: into has {shared[0]} in the memory of {shared[1]}, expected its own")
     return into
 
 
 def in_same_memory(written: Mapping[str, Array], read: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The names of an array to write and of another one in its memory, as :func:`in_memory_of`; else None."""
-    extents = [(*_extent(array), True, name) for name, array in written.items()]
-    extents += [(*_extent(array), False, name) for name, array in read.items() if array is not None]
-    end = end_written = -1
-    last = last_written = ""
-    for start, stop, writes, name in sorted(extents):
-        if start < (end if writes else end_written):
-            return (name, last) if writes else (last_written, name)
-        if stop > end:
-            end, last = stop, name
-        if writes and stop > end_written:
-            end_written, last_written = stop, name
+    """The names of an array to write and of another one that shares its memory; None if there are none."""
+    if len(written) > _MANY and _are_apart(written, read):
+        return None
+    arrays = [*written.items(), *read.items()]
+    for k, (name, array) in enumerate(written.items(), 1):
+        for other, each in arrays[k:]:
+            if in_memory_of(array, each) and (array is each or np.shares_memory(array, each)):
+                return name, other
     return None
+
+
+def _are_apart(written: Mapping[str, Array], read: Mapping[str, Any]) -> bool:
+    """Whether an array to write surely shares no memory: faster than the comparison of all pairs."""
+    extents = [(*_extent(array), True) for array in written.values()]
+    extents += [(*_extent(array), False) for array in read.values() if array is not None]
+    end = end_written = -1
+    for start, stop, writes in sorted(extents):
+        if start < (end if writes else end_written):
+            return False
+        end = max(end, stop)
+        end_written = max(end_written, stop) if writes else end_written
+    return True
 
 
 def _extent(array: Array) -> tuple[int, int]:

@@ -180,7 +180,7 @@ def resume(
     if graphs is None:
         graphs = checkpoint.solver.get("options", {}).get("graphs")
     arguments = _solver_arguments(left, progress, device, graphs, communicator)
-    _check_logs(callbacks, left)
+    _check_logs(callbacks, stages)
     recipe.callbacks.callbacks()
     run = Run(path, recipe, open_data_of_run(recipe), None)
     with rank_0_prints(arguments["communicator"]):

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import sys
 
 import pytest
 
@@ -12,6 +13,10 @@ from benchmarks import gpu, lstm, persistent
 def _short(monkeypatch):
     monkeypatch.setattr(persistent, "STEPS", 2)
     monkeypatch.setenv("RNNLAB_PERSISTENT", "0")  # prepare sets it
+    yield
+    for module, layouts in (("persistent", "layout_on"), ("whole_sequences", "whole_layout_on")):
+        if loaded := sys.modules.get(f"rnnlab.ops.cuda.{module}"):
+            getattr(loaded, layouts).cache_clear()
 
 
 def test_ratios_and_sizes_that_do_not_fit(simulated, monkeypatch, tmp_path, capsys):
@@ -72,7 +77,6 @@ def test_rows_of_the_weight_in_registers(simulated, monkeypatch, tmp_path, capsy
     common = {"N": 1, "H": 4, "step by step": 3.0, "barriers": 1.0}
     different = {"held": 3, "blocks": 2.0}, {"held": 5, "blocks": 1.5}
     assert json.loads(file.read_text()) == [common | each for each in different]
-    whole.whole_layout_on.cache_clear()
 
 
 def test_what_is_measured_before_the_end_is_written(simulated, monkeypatch, tmp_path):

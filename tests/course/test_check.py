@@ -92,6 +92,25 @@ def test_the_gradient_of_an_input_that_a_wrong_forward_ignores_is_wrong(scale):
     assert "db cannot be checked: rnn_step_forward does not depend on b" in str(report)
 
 
+@pytest.mark.parametrize("name", [name for name, each in EXERCISES.items() if each.backward is not None])
+def test_the_right_backward_of_a_wrong_forward_has_all_gradients_right(name):
+    """Also those that are zero for the correct forward."""
+    exercise = EXERCISES[name]
+
+    def forward(*arguments, **options):
+        *results, cache = exercise.forward(*arguments, **options)
+        return *(1.5 * each for each in results), cache
+
+    def backward(*arguments, **options):
+        *douts, cache = arguments
+        scaled = [None if each is None else 1.5 * each for each in douts]
+        return exercise.backward(*scaled, cache, **options)
+
+    report = examine(name, forward, backward, seed=0)
+    assert report.wrong
+    assert not {*report.wrong} & {*exercise.gradients}
+
+
 def test_functions_that_return_zeros_have_nothing_right():
     def forward(x, prev_h, Wx, Wh, b):
         return np.zeros_like(prev_h), (x, prev_h, Wx, Wh, b)

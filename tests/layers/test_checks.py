@@ -403,12 +403,30 @@ def test_gradients_are_not_added_to_other_parameters_or_twice_to_one_array(rng):
     parts = np.split(flat, [dWx.size, dWx.size + dWh.size])
     lstm_backward(h, cache, into=tuple(map(np.reshape, parts, shapes)))
     assert flat.any()
+    columns = np.zeros((H, 8 * H))  # whose halves lie between each other
+    lstm_backward(h, cache, into=(columns[:, : 4 * H], columns[:, 4 * H :], db))
 
 
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 6), st.booleans()), max_size=6))
+def test_tied_parameters_may_have_one_gradient(rng):
+    N, T, H = 2, 3, 4
+    W, b = rng.standard_normal((H, 4 * H)), rng.standard_normal(4 * H)
+    h, cache = lstm_forward(rng.standard_normal((N, T, H)), np.zeros((N, H)), W, W, b)
+    _, _, dWx, dWh, _ = lstm_backward(h, cache)
+    dW = np.zeros_like(W)
+    lstm_backward(h, cache, into=(dW, dW, np.zeros_like(b)))
+    np.testing.assert_allclose(dW, dWx + dWh)
+
+
+SPANS = st.tuples(st.integers(0, 40), st.integers(0, 6), st.integers(1, 3), st.booleans())
+
+
+@given(st.lists(SPANS, max_size=14))
 def test_memory_that_is_shared_is_found_for_every_order(spans):
-    memory = np.zeros(32)
-    arrays = {str(k): (memory[start : start + size], writes) for k, (start, size, writes) in enumerate(spans)}
+    memory = np.zeros(64)
+    arrays = {
+        str(k): (memory[start : start + step * size : step], writes)
+        for k, (start, size, step, writes) in enumerate(spans)
+    }
     written = {name: array for name, (array, writes) in arrays.items() if writes}
     read = {name: array for name, (array, writes) in arrays.items() if not writes}
     pairs = {

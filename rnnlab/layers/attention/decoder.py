@@ -212,7 +212,8 @@ def attentive_backward(
         Whether to compute dmemory, which features from a file do not need.
     total_dh : (N, T, H), optional
         Overwritten with the total gradient of the loss with respect to each h_t: ``dh``, what comes back
-        from later steps through the cell and the attention, and ``dfinal``. Zero in padding.
+        from later steps through the cell and the attention, and ``dfinal``. Zero in padding. Its
+        memory is not that of x or of ``into``.
 
     Returns
     -------

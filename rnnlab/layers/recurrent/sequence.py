@@ -231,7 +231,8 @@ def backward_loop(
     whole: Any = None  # (N T, H)
     if total_dh is not None:
         check_gradient(function, total_dh, dh.shape, x.dtype, "total_dh")
-        if shared := in_same_memory({"total_dh": total_dh}, {"x": x, "dh": dh, **grads}):
+        others = {"x": x} | {f"the gradient of {name}": grad for name, grad in grads.items()}
+        if shared := in_same_memory({"total_dh": total_dh}, others):
             raise InputError(f"{function}: total_dh is in the memory of {shared[1]}, expected its own")
         whole = packing.unpacked(H, x)
     chunked = run.chunked if contexts is None and whole is None else None
@@ -371,7 +372,8 @@ def recurrent_backward(
     total_dh : (N, T, H), optional
         Overwritten with the total gradient of the loss with respect to each h_t: ``dh``, what comes back
         from later steps, and ``dfinal``. Zero in padding: the last real state gets the gradients of its
-        copies there. The cell then runs step by step, so that results may differ by rounding.
+        copies there. The cell then runs step by step, so that results may differ by rounding. Its memory is
+        not that of x or of ``into``.
 
     Returns
     -------

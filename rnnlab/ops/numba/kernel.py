@@ -273,7 +273,7 @@ class Kernel:
                 raise
             _announce_unsaved(error)
         dispatcher.disable_compile()
-        if not cached:
+        if not dispatcher.stats.cache_hits:
             _compiled.append(time.perf_counter() - started)
         return dispatcher
 
@@ -344,17 +344,24 @@ def named_errors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def warm_up(jobs: int = 1, progress: Callable[..., Iterable[int]] | None = None) -> int:
     """Compile all versions that are not in the cache; see :func:`rnnlab.ops.warm_up`."""
-    folder = cache_folder()
-    missing = [
-        (each.function.__module__, each.function.__name__, dtype)
-        for each, dtype in _missing(None if folder is None else Path(folder))
-    ]
-    os.environ[_ANNOUNCED] = "1"  # nothing is left to announce, here and in the processes
-    jobs = 1 if folder is None else min(jobs, len(missing))
-    compiled: Iterable[int] = map(_compile_named, missing)
-    if jobs > 1:
-        compiled = map_in_processes(_compile_named, missing, jobs=jobs, method="spawn")
-    return sum(compiled if progress is None else progress(compiled, total=len(missing)))
+    folder, announced = cache_folder(), os.environ.get(_ANNOUNCED)
+    missing = _missing(None if folder is None else Path(folder))
+    names = [(each.function.__module__, each.function.__name__, dtype) for each, dtype in missing]
+    os.environ[_ANNOUNCED] = "1"  # processes inherit it
+    try:
+        compiled: Iterable[int] = map(_compile_named, names)
+        if folder is not None and min(jobs, len(names)) > 1:
+            compiled = map_in_processes(_compile_named, names, jobs=min(jobs, len(names)), method="spawn")
+        if names and progress is not None:
+            compiled = progress(compiled, total=len(names))
+        in_processes, before = sum(compiled), len(_compiled)
+        for each in _KERNELS:  # load all: files may be damaged, or for another processor
+            for dtype in each.dtypes:
+                each.version(dtype)
+        return in_processes + len(_compiled) - before
+    finally:
+        if announced is None:
+            del os.environ[_ANNOUNCED]
 
 
 def _compile_named(version: tuple[str, str, str]) -> int:

@@ -187,9 +187,16 @@ def test_total_dh_has_its_own_memory():
     params = {"Wx": np.ones((H, 4 * H)), "Wh": np.ones((H, 4 * H)), "b": np.ones(4 * H)}
     x, state = np.ones((N, T, H)), (np.zeros((N, H)), np.zeros((N, H)))
     h, _, cache = recurrent_forward(x, state, params, cell="lstm")
-    for name, array in (("x", x), ("dh", h)):
-        with pytest.raises(ValueError, match=f"recurrent_backward: total_dh is in the memory of {name}"):
-            recurrent_backward(h, cache, total_dh=array)
+    with pytest.raises(ValueError, match="recurrent_backward: total_dh is in the memory of x, expected"):
+        recurrent_backward(h, cache, total_dh=x)
+    into = {name: np.zeros_like(array) for name, array in params.items()}
+    whole = into["Wx"].reshape(-1)[: N * T * H].reshape(N, T, H)
+    with pytest.raises(ValueError, match="total_dh is in the memory of the gradient of Wx, expected its own"):
+        recurrent_backward(h, cache, into=into, total_dh=whole)
+    dh, expected = h.copy(), np.empty_like(h)
+    recurrent_backward(h, cache, total_dh=expected)
+    recurrent_backward(dh, cache, total_dh=dh)  # it is written last
+    np.testing.assert_array_equal(dh, expected)
 
 
 def test_a_cache_of_another_forward(rng):

@@ -245,11 +245,14 @@ def test_warm_up_in_several_processes(monkeypatch, cache):
 
     assert kernels.warm_up(2, progress) == 4
     assert len([*cache.rglob("*.nbi")]) == 4
-    assert not any(each._versions for each in kernels._KERNELS)  # they are loaded when they are needed
+    assert all(each.version(dtype).stats.cache_hits for each in kernels._KERNELS for dtype in each.dtypes)
+    assert kernels._ANNOUNCED not in os.environ
     assert kernels.warm_up(2, progress) == 0
-    assert totals == [4, 0]
-    kernels._KERNELS[0].version("f")
-    assert kernels._KERNELS[0].version("f").stats.cache_hits
+    assert totals == [4]
+    next(cache.rglob("*.nbc")).unlink()
+    for each in kernels._KERNELS:
+        each._versions.clear()
+    assert kernels.warm_up(2, progress) == 1
 
 
 def test_many_elements_are_shared_by_the_threads(monkeypatch):
