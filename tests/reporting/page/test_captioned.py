@@ -43,6 +43,7 @@ def test_the_best_the_worst_and_some_between_are_chosen(captioned, scored):
 
 def test_images_on_the_disk_go_first(captioned, scored, tmp_path, monkeypatch):
     monkeypatch.delenv("RNNLAB_DATA", raising=False)
+    monkeypatch.setenv("RNNLAB_SHAPES", str(tmp_path / "none"))  # whose images may have these names
     results = scored(captioned())
     data = results.run.data
     for name in data.split("val").names[3:5]:
