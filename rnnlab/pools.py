@@ -23,12 +23,13 @@ def map_in_processes(
     method: Literal["spawn", "forkserver"],
     start: Callable[[], None] | None = None,
     killed: Callable[[T], R] | None = None,
+    terminate: bool = False,
 ) -> Iterator[R]:
     """The function of each item, in the order of the items.
 
-    The processes are started at once, and ended after the last result, or at once if no more results are
-    wanted. They ignore Ctrl-C, which a terminal sends to them too. If one is killed, as the system does when
-    memory runs out, the items that have no result yet are computed in new processes, one at a time.
+    The processes are started at once, and ended after the last result. They ignore Ctrl-C, which a terminal
+    sends to them too. If one is killed, as the system does when memory runs out, the items that have no
+    result yet are computed in new processes, one at a time.
 
     Parameters
     ----------
@@ -43,6 +44,9 @@ def map_in_processes(
         Called in each process first.
     killed : callable, optional
         The result of an item whose process is killed when it is computed alone.
+    terminate : bool
+        Whether the processes are terminated if no more results are wanted, as after Ctrl-C. By default each
+        completes its item, and can release what it holds.
 
     Raises
     ------
@@ -65,11 +69,15 @@ def map_in_processes(
                     "a process was killed twice at the same work, perhaps for lack of memory"
                 ) from None
 
-    return _results(pool, submitted, items, alone)
+    return _results(pool, submitted, items, alone, terminate)
 
 
 def _results(
-    pool: ProcessPoolExecutor, submitted: Sequence[Future[R]], items: Sequence[T], alone: Callable[[T], R]
+    pool: ProcessPoolExecutor,
+    submitted: Sequence[Future[R]],
+    items: Sequence[T],
+    alone: Callable[[T], R],
+    terminate: bool,
 ) -> Iterator[R]:
     """The results of the futures, and those of ``alone`` for items without one."""
     is_told = False
@@ -84,9 +92,9 @@ def _results(
                 is_told = True
                 result = alone(item)
             yield result
-    except BaseException:  # GeneratorExit too, if no more results are wanted
-        for process in (pool._processes or {}).values():  # public from Python 3.14 on: terminate_workers
-            process.terminate()
+    except BaseException:  # GeneratorExit too
+        for process in (pool._processes or {}).values() if terminate else ():
+            process.terminate()  # public from Python 3.14 on: terminate_workers
         raise
     finally:
         pool.shutdown(cancel_futures=True)

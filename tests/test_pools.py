@@ -41,6 +41,16 @@ def of_ctrl_c(_):
     return os.environ.get("STARTED")
 
 
+def touched_late(item):
+    """0 for the number 0; otherwise a second passes, and then a file is made."""
+    number, folder = item
+    if number:
+        (folder / "begun").touch()
+        time.sleep(1)
+        (folder / "ended").touch()
+    return number
+
+
 def start():
     os.environ["STARTED"] = "yes"
 
@@ -83,6 +93,18 @@ def test_a_process_is_killed_before_all_items_are_submitted(monkeypatch):
     monkeypatch.setattr("rnnlab.pools._pool", lambda jobs, method, start: Breaking(jobs))
     with pytest.warns(RuntimeWarning, match="the rest is done one by one"):
         assert list(map_in_processes(square, [1, 2, 3], **TWO)) == [1, 4, 9]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("terminate", [False, True])
+def test_no_more_results_are_wanted(terminate, tmp_path):
+    items = [(number, tmp_path) for number in (0, 1)]
+    results = map_in_processes(touched_late, items, **TWO, terminate=terminate)
+    assert next(results) == 0
+    while not (tmp_path / "begun").exists():
+        time.sleep(0.01)
+    results.close()
+    assert (tmp_path / "ended").exists() != terminate
 
 
 def test_an_error_of_the_function_is_raised():

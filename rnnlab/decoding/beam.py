@@ -40,7 +40,7 @@ from rnnlab.types import Array
 
 DIVERSITY = 0.5  # the default
 _LARGEST_NORM = 1e280  # a log-probability divided by it is still a normal number
-_LARGEST_DIVERSITY = 1e30  # in float32 its product with the number of groups is finite
+_LARGEST_DIVERSITY = 1e30  # larger ones have the same effect, and would overflow in float32
 _NORMALISATIONS = {
     "power": lambda length, exponent: length**exponent,
     "gnmt": lambda length, exponent: ((5 + length) / 6) ** exponent,
@@ -129,8 +129,6 @@ def beam_search(
     check_count("beam_search", "n_best", n_best, 1, beam_size)
     for name, value in (("length_penalty", length_penalty), ("diversity", diversity)):
         check_option("beam_search", name, NotNegative, value)
-    if diversity > _LARGEST_DIVERSITY:
-        raise InputError(f"beam_search: diversity is {diversity}, expected at most {_LARGEST_DIVERSITY:g}")
     if normalisation not in _NORMALISATIONS:
         raise InputError(f"beam_search: normalisation is {normalisation!r}, expected 'power' or 'gnmt'")
     check_needs(
@@ -150,7 +148,7 @@ def beam_search(
     options = _Options(
         size=beam_size // num_groups,
         groups=num_groups,
-        diversity=float(diversity),
+        diversity=min(float(diversity), _LARGEST_DIVERSITY),
         n_best=n_best,
         norms=norms,
         constraints=constraints,

@@ -1,5 +1,11 @@
 """``rnnlab kernels``: the description and the compilation."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
 
 from rnnlab import cli, ops
@@ -35,6 +41,24 @@ def test_the_number_of_processes(capsys, monkeypatch):
     assert "Compiled 3 kernels in" in capsys.readouterr().out
     assert cli.main(["kernels", "--jobs", "3"]) == 2
     assert "--jobs is given, which needs --warm-up" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_ctrl_c_ends_the_processes(tmp_path):
+    pytest.importorskip("numba")
+    command = [sys.executable, "-m", "rnnlab", "kernels", "--warm-up", "--jobs", "2"]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while process.poll() is None and not any(tmp_path.rglob("*.nbi")):
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert error.endswith("rnnlab kernels: interrupted\n")
+    assert process.returncode == 130
 
 
 @pytest.mark.parametrize("matmul", ["float32", "tf32x3"])

@@ -351,14 +351,15 @@ def warm_up(jobs: int = 1, progress: Callable[..., Iterable[int]] | None = None)
     try:
         compiled: Iterable[int] = map(_compile_named, names)
         if folder is not None and min(jobs, len(names)) > 1:
-            compiled = map_in_processes(_compile_named, names, jobs=min(jobs, len(names)), method="spawn")
+            jobs = min(jobs, len(names))
+            compiled = map_in_processes(_compile_named, names, jobs=jobs, method="spawn", terminate=True)
         if names and progress is not None:
             compiled = progress(compiled, total=len(names))
-        in_processes, before = sum(compiled), len(_compiled)
+        count, before = sum(compiled), len(_compiled)
         for each in _KERNELS:  # load all: files may be damaged, or for another processor
             for dtype in each.dtypes:
                 each.version(dtype)
-        return in_processes + len(_compiled) - before
+        return count + len(_compiled) - before
     finally:
         if announced is None:
             del os.environ[_ANNOUNCED]
