@@ -31,6 +31,7 @@ SUITES = (
     "products",
     "lstm",
     "cells",
+    "small",
     "captioning",
     "stacked",
     "plain_numpy",

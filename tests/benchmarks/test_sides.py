@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import captioning, cells, decoding, lstm, pmnist, products, stacked
+from benchmarks import captioning, cells, decoding, lstm, pmnist, products, small, stacked
 
 pytest.importorskip("torch")
 
@@ -35,6 +35,12 @@ def test_lstm(side):
 def test_cells(cell, side):
     ours, theirs = cells.prepare("rnnlab", (cell, LAYER))(), cells.prepare(side, (cell, LAYER))()
     assert_same_gradients(ours, theirs, time_first=side.endswith("time-first"))
+
+
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_small(cell):
+    ours, theirs = (small.prepare(side, (cell, LAYER))() for side in ("rnnlab", "torch"))
+    assert_same_gradients(ours, theirs)
 
 
 @pytest.mark.parametrize("side", ["torch", "torch packed"])

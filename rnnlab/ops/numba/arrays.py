@@ -20,7 +20,7 @@ from rnnlab.ops.numba.parallel import share, slice_of
 from rnnlab.ops.numpy import arrays as on_one_thread
 from rnnlab.types import Array, Shape
 
-__all__ = ["as_indices", "clear", "put", "take", "zeros"]
+__all__ = ["as_indices", "clear", "copy_bytes", "put", "take", "zeros"]
 _PARALLEL_FROM = 1 << 17  # numbers to move, some 50 microseconds, worth waking other threads
 
 
@@ -68,7 +68,7 @@ def as_indices(numbers: Array) -> Array:
 
 
 @intrinsic
-def _copy_bytes(context, target, source, count):
+def copy_bytes(context, target, source, count):
     """Copy bytes from one address to another; the two ranges do not overlap."""
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
@@ -82,7 +82,7 @@ def _copy_bytes(context, target, source, count):
 @inlined
 def _copy(x, out):
     if x.strides[0] == x.itemsize and out.strides[0] == out.itemsize:
-        _copy_bytes(address(out), address(x), x.size * x.itemsize)
+        copy_bytes(address(out), address(x), x.size * x.itemsize)
     else:
         for j in range(out.size):
             out[j] = x[j]

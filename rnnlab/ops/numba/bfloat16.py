@@ -22,8 +22,10 @@ from rnnlab.ops.numba.amx import AMX
 from rnnlab.ops.numba.gemm import (
     FEW,
     Panels,
+    by_columns,
     contiguous,
     multiply_thin,
+    narrowest,
     part_of,
     plain,
     row_parts_of,
@@ -130,7 +132,7 @@ class RoundedPanels(Panels):
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     """out = first + x w, for arrays that :func:`~rnnlab.ops.numba.gemm.check` has checked."""
     (n, K), G = x.shape, w.shape[1]
-    thin = min(n, K) < FEW or 2 * G < _COLUMNS
+    thin = min(n, K) < FEW or (G < narrowest(out.dtype) and not by_columns(x))
     if not plain(out) or (out.strides[1] != out.itemsize and not thin):
         product = empty(out.shape, np.dtype(np.float32))
         multiply(x, w, None if first is None else contiguous(first), product)

@@ -3,11 +3,12 @@
     out (n, G) = first + x (n, K) w (K, G)           first: nothing, out itself, or one row for all, (1, G)
 
 The weight is packed into panels, (panels, K, columns), with as many columns as a few vector registers hold,
-so that the innermost loop reads it sequentially. A tile is the product of up to six rows of x and a panel.
-For each k it loads one line of the panel, broadcasts one element of each row, and issues as many
-multiplications as the processor can run at once (Goto and van de Geijn 2008, "Anatomy of high-performance
-matrix multiplication"). Products with few rows, as in a recurrent step, are as fast as those with many;
-there, libraries that are tuned for large products reach half of that speed.
+so that the innermost loop reads it sequentially. A tile is the product of up to six rows of x and a panel, or
+those registers of a panel that hold columns. For each k it loads one line of the panel, broadcasts one
+element of each row, and issues as many multiplications as the processor can run at once (Goto and van de
+Geijn 2008, "Anatomy of high-performance matrix multiplication"). Products with few rows, as in a recurrent
+step, are as fast as those with many; there, libraries that are tuned for large products reach half of that
+speed.
 
 A weight of many products is prepacked once (:class:`Panels`). In a single product, each thread packs pieces
 of a few panels at a time, and multiplies them by one block of rows after the other, which stays in its cache.
@@ -22,6 +23,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
+from rnnlab.ops.numba.arrays import copy_bytes
 from rnnlab.ops.numba.kernel import DTYPES, Kernel, always_parallel, inlined, kernel, reduction, shared_by
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.parallel import share, share_either_way
@@ -31,10 +33,12 @@ from rnnlab.types import Array
 __all__ = [
     "FEW",
     "Panels",
+    "by_columns",
     "check",
     "contiguous",
     "multiply",
     "multiply_thin",
+    "narrowest",
     "part_of",
     "plain",
     "row_parts_of",
@@ -52,6 +56,8 @@ _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking 
 _SHALLOW = 8  # writing a sum takes as long as adding this number of terms
 _PACKED_ROWS = 16  # rows of a weight that are packed at a time: few memory pages, so packing is faster
 _BLOCK = 64  # rows of the result of a transposition that are written together: a few adjacent cache lines
+_NARROW_ROWS = 64  # rows from which on packing a weight of less than half a panel is worth it
+_COLUMN_BLOCK = 256  # numbers of a column of x that are read together, with sums that stay in the cache
 FEW = 4  # rows or terms below which packing the weight is not worth it
 
 
@@ -73,15 +79,14 @@ class Panels:
     parallel_from = _PARALLEL_FROM  # multiplications
 
     def __init__(self, w: Array, *, narrow: bool = False) -> None:
-        columns = _columns(w.dtype)
-        least = 1 if narrow else columns // 2
+        least = 1 if narrow else narrowest(w.dtype)
         if w.ndim != 2 or w.dtype.char not in DTYPES or not w.size or w.shape[1] < least:
             raise InputTypeError(
                 f"expected a matrix of float32 or float64 with at least {least} columns, "
                 f"got shape {w.shape}, {w.dtype}"
             )
         self.shape, self.dtype = w.shape, w.dtype.newbyteorder("=")
-        self.panels = self._laid_out(writeable(w), columns)
+        self.panels = self._laid_out(writeable(w), _columns(w.dtype))
 
     def multiply(self, x: Array, first: Array | None, out: Array) -> None:
         """out = first + x w, (n, K) -> (n, G); ``first`` is None, ``out``, or a row (1, G).
@@ -126,7 +131,14 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
         product = empty(out.shape, out.dtype)
         multiply(x, w, None if first is None else _copy(first), product)
         out[...] = product
-    elif min(n, K) < FEW or 2 * G < columns or out.strides[1] != out.itemsize:
+    elif min(n, K) >= FEW and 2 * G < columns and by_columns(x):
+        _add_product(_add_columns, writeable(x.T), contiguous(w), first, out)
+    elif (
+        min(n, K) < FEW
+        or G < narrowest(out.dtype)
+        or (2 * G < columns and n < _NARROW_ROWS)
+        or out.strides[1] != out.itemsize
+    ):
         multiply_thin(x, w, first, out, _add_dots, _add_rows)
     else:
         threads = _threads(n * K * G)
@@ -139,15 +151,18 @@ def multiply_thin(
     x: Array, w: Array, first: Array | None, out: Array, add_dots: Kernel, add_rows: Kernel
 ) -> None:
     """The same for products with few rows, terms or columns, where packing the weight is not worth it."""
-    threads = _threads(8 * max(x.size, w.size, out.size))
+    if by_columns(w) or 2 * w.shape[1] < _columns(w.dtype):
+        _add_product(add_dots, contiguous(x), contiguous(w.T), first, out)
+    else:
+        _add_product(add_rows, writeable(x), contiguous(w), first, out)
+
+
+def _add_product(add: Kernel, x: Array, w: Array, first: Array | None, out: Array) -> None:
+    """out = first + the product that a kernel adds to its last argument."""
     sums = out if out.flags.c_contiguous else empty(out.shape, out.dtype)
     if first is not sums:
         sums[...] = 0 if first is None else rows_of(first, out)[0]
-    by_columns = w.flags.f_contiguous and not w.flags.c_contiguous
-    if by_columns or 2 * w.shape[1] < _columns(w.dtype):
-        add_dots.run(threads, contiguous(x), contiguous(w.T), sums)
-    else:
-        add_rows.run(threads, writeable(x), contiguous(w), sums)
+    add.run(_threads(8 * max(x.size, w.size, out.size)), x, w, sums)
     if sums is not out:
         out[...] = sums
 
@@ -225,6 +240,11 @@ def _row_by_row(x: Array) -> Array:
     return out
 
 
+def by_columns(a: Array) -> bool:
+    """Whether the columns of a matrix are contiguous, and its rows are not."""
+    return a.flags.f_contiguous and not a.flags.c_contiguous
+
+
 def contiguous(a: Array) -> Array:
     return a if a.flags.c_contiguous and plain(a) else _copy(a)
 
@@ -250,8 +270,13 @@ def _threads(multiplications: int) -> int:
     return shared_by(multiplications, _PARALLEL_FROM)
 
 
+def narrowest(dtype: np.dtype) -> int:
+    """The least number of columns that are worth packing: half a register."""
+    return max(1, VECTOR // dtype.itemsize // 2)
+
+
 def _columns(dtype: np.dtype) -> int:
-    """The number of columns of a tile and a panel."""
+    """The number of columns of a panel, and at most of a tile."""
     return REGISTERS * VECTOR // dtype.itemsize
 
 
@@ -322,6 +347,35 @@ def _add_rows(part, parts, x, w, out):
                 sums[j] += factor * row[j]
 
 
+@kernel(
+    "T[:,::1], T[:,::1], T[:,::1]",
+    arguments="columns (K, n); w (K, G); out! (n, G)",
+)
+def _add_columns(part, parts, columns, w, out):
+    """out += x w, four columns of x at a time."""
+    (K, n), G = columns.shape, w.shape[1]
+    sums = np.empty((G, _COLUMN_BLOCK), out.dtype)
+    top, bottom = part * n // parts, (part + 1) * n // parts
+    for start in range(top, bottom, _COLUMN_BLOCK):
+        stop = min(start + _COLUMN_BLOCK, bottom)
+        for g in range(G):
+            sums[g, : stop - start] = 0
+        for k in range(0, K - 3, 4):
+            a, b = columns[k, start:stop], columns[k + 1, start:stop]
+            c, d = columns[k + 2, start:stop], columns[k + 3, start:stop]
+            for g in range(G):
+                own, p, q, r, s = sums[g], w[k, g], w[k + 1, g], w[k + 2, g], w[k + 3, g]
+                for i in range(a.size):
+                    own[i] += (p * a[i] + q * b[i]) + (r * c[i] + s * d[i])
+        for k in range(K - K % 4, K):
+            for g in range(G):
+                for i in range(stop - start):
+                    sums[g, i] += w[k, g] * columns[k, start + i]
+        for i in range(stop - start):
+            for g in range(G):
+                out[start + i, g] += sums[g, i]
+
+
 @inlined
 def part_of(out, part, parts):
     """The range of a matrix that belongs to a part: first and last row, first and last column."""
@@ -385,6 +439,7 @@ def rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, ed
     depth, columns = piece.shape
     left, itemsize = panel * columns, out.itemsize
     width = min(columns, out.shape[1] - left)
+    registers = registers_of(width, itemsize)
     start, stop = row_part * x.shape[0] // row_parts, (row_part + 1) * x.shape[0] // row_parts
     tiles = (stop - start + ROWS - 1) // ROWS
     if k > 0:
@@ -397,21 +452,29 @@ def rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, ed
         out_at, out_step = out.ctypes.data + row * out.strides[0] + left * itemsize, out.strides[0]
         first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
         step = first_step
-        if width < columns:
-            edge[...] = 0
-            if first_rows:
-                for i in range(rows):
-                    for j in range(width):
-                        edge[i, j] = first[row + i if first_step else 0, left + j]
-            first_at, step = edge.ctypes.data, edge.strides[0]
-            out_at, out_step = first_at, step
+        if width * itemsize < registers * VECTOR:
+            for i in range(rows if first_rows else 0):
+                for j in range(width):
+                    edge[i, j] = first[row + i if first_step else 0, left + j]
+            out_at, out_step = edge.ctypes.data, edge.strides[0]
+            first_at, step = out_at if first_rows else 0, out_step
         sum_up(
-            piece, rows, depth, x_at, x.strides[0], piece.ctypes.data, first_at, step, out_at, out_step
+            piece, rows, registers, depth, x_at, x.strides[0], piece.ctypes.data, first_at, step,
+            out_at, out_step,
         )  # fmt: skip
-        if width < columns:
+        if width * itemsize < registers * VECTOR:
             for i in range(rows):
                 for j in range(width):
                     out[row + i, left + j] = edge[i, j]
+
+
+@inlined
+def registers_of(columns, itemsize):
+    """The registers of the narrowest tile that holds so many columns, one of ``WIDTHS``."""
+    registers = 1
+    while registers * VECTOR < columns * itemsize:
+        registers *= 2
+    return registers
 
 
 @inlined
@@ -426,17 +489,21 @@ def _lay_out_pieces(w, k, first_panel, pieces):
 
 @inlined
 def _lay_out_piece(w, k, left, piece):
-    """piece = w[k : k + depth, left : left + columns], with zeros beyond the last column."""
+    """piece = w[k : k + depth, left : left + columns], with zeros in the rest of the last register."""
     depth, columns = piece.shape
     width = min(columns, w.shape[1] - left)
-    if width == columns and w.strides[1] == w.itemsize:
+    if w.strides[1] == w.itemsize:
         for i in range(depth):
             at = w.ctypes.data + (k + i) * w.strides[0] + left * w.itemsize
-            copy_line(piece, at, piece.ctypes.data + i * piece.strides[0])
-        return
-    _copy_transposed(w, k, left, piece[:, :width])
+            target = piece.ctypes.data + i * piece.strides[0]
+            if width == columns:
+                copy_line(piece, at, target)
+            else:
+                copy_bytes(target, at, width * w.itemsize)
+    else:
+        _copy_transposed(w, k, left, piece[:, :width])
     for i in range(depth):
-        for j in range(width, columns):
+        for j in range(width, registers_of(width, w.itemsize) * (VECTOR // w.itemsize)):
             piece[i, j] = 0
 
 

@@ -1,12 +1,13 @@
 """The operations of matrix products on vector registers, as LLVM instructions.
 
-A tile of a product, up to six rows by the columns of a panel, is summed in registers. Square blocks are
-transposed in registers. Numbers are rounded to bfloat16, and tiles are summed from pairs of bfloat16: a pair
-has 32 bits, and the lower half is its first number.
+A tile of a product, up to six rows by some or all columns of a panel, is summed in registers. Square blocks
+are transposed in registers. Numbers are rounded to bfloat16, and tiles are summed from pairs of bfloat16: a
+pair has 32 bits, and the lower half is its first number.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "REGISTERS",
     "ROWS",
     "VECTOR",
+    "WIDTHS",
     "copy_line",
     "round_line",
     "round_lines",
@@ -51,32 +53,34 @@ def tile_of(triple: str, features: Mapping[str, bool]) -> tuple[int, int]:
 
 
 VECTOR, REGISTERS = tile_of(binding.get_process_triple(), binding.get_host_cpu_features())
+WIDTHS = tuple(width for width in (1, 2, 4) if width <= REGISTERS)  # registers of a line of a tile
 
 
 @intrinsic
-def sum_up(context, like, rows, depth, x, x_step, w, first, first_step, out, out_step):
-    """out = first + x w: 1 to 6 rows, ``depth`` numbers to add up, and the columns of a panel.
+def sum_up(context, like, rows, width, depth, x, x_step, w, first, first_step, out, out_step):
+    """out = first + x w: 1 to 6 rows, the first registers of a panel, and ``depth`` numbers to add up.
 
-    x, w, first and out are addresses; a step is the number of bytes from one row to the next. ``first`` is 0
-    if the sums start at zero. ``like`` is an array of the dtype of x and w. The dtype uint32 stands for pairs
-    of bfloat16, whose sums are float32; that needs AVX512-BF16.
+    ``width``, one of ``WIDTHS``, is the number of registers. x, w, first and out are addresses; a step is the
+    number of bytes from one row to the next. ``first`` is 0 if the sums start at zero. ``like`` is an array
+    of the dtype of x and w. The dtype uint32 stands for pairs of bfloat16, whose sums are float32; that needs
+    AVX512-BF16.
     """
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
         element = context.get_value_type(signature.args[0].dtype)
         terms = _Pairs(b.module) if isinstance(element, ir.IntType) else _Numbers(b.module, element)
         done = b.append_basic_block("done")
-        choice = b.switch(arguments[1], done)
-        for count in range(1, ROWS + 1):
-            b.position_at_end(b.append_basic_block(f"rows_{count}"))
-            choice.add_case(_int64(count), b.block)
-            b.call(_tile(b.module, terms, count), arguments[2:])
+        choice = b.switch(b.add(b.mul(arguments[1], _int64(REGISTERS + 1)), arguments[2]), done)
+        for rows, width in itertools.product(range(1, ROWS + 1), WIDTHS):
+            b.position_at_end(b.append_basic_block(f"rows_{rows}_of_{width}"))
+            choice.add_case(_int64(rows * (REGISTERS + 1) + width), b.block)
+            b.call(_tile(b.module, terms, rows, width), arguments[3:])
             b.branch(done)
         b.position_at_end(done)
         return context.get_dummy_value()
 
     addresses_and_steps = [types.uintp, types.int64, types.uintp, *[types.uintp, types.int64] * 2]
-    return types.void(like, types.int64, types.int64, *addresses_and_steps), generate
+    return types.void(like, *[types.int64] * 3, *addresses_and_steps), generate
 
 
 @intrinsic
@@ -214,28 +218,30 @@ class _Pairs:
         return b.call(self._add, [total, b.bitcast(everywhere, self.weights), weight])
 
 
-def _tile(module: ir.Module, terms: _Numbers | _Pairs, count: int) -> ir.Function:
-    """The function that sums up a tile of ``count`` rows, with the arguments of :func:`sum_up` from depth on.
+def _tile(module: ir.Module, terms: _Numbers | _Pairs, count: int, width: int) -> ir.Function:
+    """The function that sums up a tile of ``count`` rows of ``width`` registers.
+
+    It has the arguments of :func:`sum_up` from ``depth`` on.
 
     It is not inlined: the caller's variables would take registers, which its loop needs for addresses.
     """
-    name = f"tile_of_{count}_rows_{type(terms).__name__}_{terms.itemsize}"
+    name = f"tile_of_{count}_rows_of_{width}_{type(terms).__name__}_{terms.itemsize}"
     if name in module.globals:
         return module.globals[name]
     tile = ir.Function(module, ir.FunctionType(ir.VoidType(), [_INT64] * 8), name)
     tile.linkage = "internal"
     tile.attributes.add("noinline")
     b = ir.IRBuilder(tile.append_basic_block("entry"))
-    _add_up(b, terms, count, *tile.args)
+    _add_up(b, terms, count, width, *tile.args)
     b.ret_void()
     return tile
 
 
 def _add_up(
-    b: ir.IRBuilder, terms: _Numbers | _Pairs, count: int, depth: Any,
+    b: ir.IRBuilder, terms: _Numbers | _Pairs, count: int, width: int, depth: Any,
     x: Any, x_step: Any, w: Any, first: Any, first_step: Any, out: Any, out_step: Any,
 ) -> None:  # fmt: skip
-    """A tile of ``count`` rows, whose sums the compiler keeps in registers.
+    """A tile of ``count`` rows of ``width`` registers, whose sums the compiler keeps in registers.
 
     The lines of ``out``, and those of ``first`` for the tile below, are fetched during the sum.
     """
@@ -245,7 +251,7 @@ def _add_up(
 
     def tile_at(address: Any, step: Any) -> list[Any]:
         starts = (b.add(address, b.mul(step, _int64(row))) for row in range(count))
-        return [place for start in starts for place in _registers(b, start)]
+        return [place for start in starts for place in _registers(b, start, width)]
 
     for place in tile_at(out, out_step):
         _prefetch(b, place, to_write=True)
@@ -267,14 +273,14 @@ def _add_up(
         total.add_incoming(ir.Constant(vector, None), entry)
         total.add_incoming(start, given)
     line = b.add(w, b.mul(k, _int64(REGISTERS * VECTOR)))
-    weights = [b.load(place, align=itemsize, typ=terms.weights) for place in _registers(b, line)]
+    weights = [b.load(place, align=itemsize, typ=terms.weights) for place in _registers(b, line, width)]
     added = []
     for row, address in enumerate(rows):
         number = b.load(_pointer(b, b.add(address, b.mul(k, _int64(itemsize)))), typ=terms.number)
         number = b.insert_element(ir.Constant(numbers, ir.Undefined), number, _int32(0))
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
         everywhere = b.shuffle_vector(number, ir.Constant(numbers, ir.Undefined), zeros)
-        own = sums[row * REGISTERS : (row + 1) * REGISTERS]
+        own = sums[row * width : (row + 1) * width]
         added += [terms.add(b, everywhere, weight, total) for weight, total in zip(weights, own, strict=True)]
     following = b.add(k, _int64(1))
     k.add_incoming(following, loop)
@@ -293,9 +299,9 @@ def _vector(number: Any) -> tuple[Any, int]:
     return ir.VectorType(number, VECTOR // itemsize), itemsize
 
 
-def _registers(b: ir.IRBuilder, address: Any) -> list[Any]:
-    """The addresses of a line's parts, each of which fills a register."""
-    return [_pointer(b, b.add(address, _int64(register * VECTOR))) for register in range(REGISTERS)]
+def _registers(b: ir.IRBuilder, address: Any, width: int = REGISTERS) -> list[Any]:
+    """The addresses of the first parts of a line, each of which fills a register."""
+    return [_pointer(b, b.add(address, _int64(register * VECTOR))) for register in range(width)]
 
 
 def _pointer(b: ir.IRBuilder, address: Any) -> Any:

@@ -37,6 +37,8 @@ SIZES = [
     (33, 65, 130),
     (7, 40, 64),
     (13, 1100, 97),  # more to add up than lies in a piece of a panel
+    (75, 9, 21),  # some registers of a panel
+    (300, 22, 6),  # more than a block of a column
 ]
 
 

@@ -11,16 +11,25 @@ pytest.importorskip("threadpoolctl")
 from llvmlite import binding, ir
 
 from rnnlab.ops.numba import registers
-from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, tile_of, transpose_square
+from rnnlab.ops.numba.registers import (
+    REGISTERS,
+    ROWS,
+    VECTOR,
+    WIDTHS,
+    copy_line,
+    sum_up,
+    tile_of,
+    transpose_square,
+)
 
 from .compare import compiled, every_dtype
 
 
 @compiled
-def tile(x, w, first, with_first, first_step, out):
+def tile(x, w, width, first, with_first, first_step, out):
     at = first.ctypes.data if with_first else 0
     sum_up(
-        w, x.shape[0], x.shape[1], x.ctypes.data, x.strides[0], w.ctypes.data,
+        w, x.shape[0], width, x.shape[1], x.ctypes.data, x.strides[0], w.ctypes.data,
         at, first_step, out.ctypes.data, out.strides[0],
     )  # fmt: skip
 
@@ -41,17 +50,22 @@ def columns_of(dtype):
 
 @every_dtype
 @pytest.mark.parametrize("rows", range(1, ROWS + 1))
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("depth", [1, 5])
-def test_a_tile(depth, rows, dtype, normal):
+def test_a_tile(depth, width, rows, dtype, normal):
     """Rows of x and of the result may lie apart. Numbers beside the result stay as they were."""
-    columns = columns_of(dtype)
-    x, w, wide = normal(rows, depth + 2)[:, :depth], normal(depth, columns), normal(rows + 1, columns + 3)
+    columns = columns_of(dtype) * width // REGISTERS
+    x, w, wide = (
+        normal(rows, depth + 2)[:, :depth],
+        normal(depth, columns_of(dtype)),
+        normal(rows + 1, columns + 3),
+    )
     saved, start, row = wide.copy(), normal(rows, columns), normal(1, columns)
     out = wide[:rows, :columns]
     for first, step, before in ((None, 0, 0), (row, 0, row), (start, start.strides[0], start)):
-        tile(x, w, start if first is None else first, first is not None, step, out)
+        tile(x, w, width, start if first is None else first, first is not None, step, out)
         np.testing.assert_allclose(
-            out, before + x @ w, rtol=1e-4, atol=1e-4 if dtype == np.float32 else 1e-12
+            out, before + x @ w[:, :columns], rtol=1e-4, atol=1e-4 if dtype == np.float32 else 1e-12
         )
     np.testing.assert_array_equal(wide[rows], saved[rows])
     np.testing.assert_array_equal(wide[:, columns:], saved[:, columns:])
@@ -105,7 +119,8 @@ def machine_code(triple, processor, real):
     module.triple = triple
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 8), "caller")
     builder = ir.IRBuilder(function.append_basic_block())
-    builder.call(registers._tile(module, registers._Numbers(module, real), ROWS), function.args)
+    numbers = registers._Numbers(module, real)
+    builder.call(registers._tile(module, numbers, ROWS, registers.REGISTERS), function.args)
     builder.ret_void()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
