@@ -131,7 +131,7 @@ def _draw_losses(axes: Axes, places: Array, losses: Array, label: str | None = N
     else:
         some = np.linspace(0, losses.size - 1, min(losses.size, 2 * _BINS)).round().astype(int)
         axes.plot(*_extremes(places, losses), color=BLUE, linewidth=0.8, alpha=0.3)
-        axes.plot(places[some], _smooth(losses)[some], color=BLUE, linewidth=1.8, label=label)
+        axes.plot(places[some], _smooth(losses, some), color=BLUE, linewidth=1.8, label=label)
 
 
 def _extremes(places: Array, values: Array) -> tuple[Array, Array]:
@@ -170,10 +170,9 @@ def _mark(axes: Axes, epoch: int, value: float) -> None:
     axes.margins(y=0.15)
 
 
-def _smooth(values: Array) -> Array:
-    """Moving averages over up to 1/40 of all values on both sides, fewer towards the ends."""
-    to_end = np.minimum(np.arange(values.size), np.arange(values.size)[::-1])
+def _smooth(values: Array, indices: Array) -> Array:
+    """Moving averages at indices, over up to 1/40 of all values on both sides, fewer towards the ends."""
+    to_end = np.minimum(indices, values.size - 1 - indices)
     reach = np.minimum(to_end, max(2, values.size // 40))
-    total = np.concatenate([[0.0], np.cumsum(values)])
-    first, last = np.arange(values.size) - reach, np.arange(values.size) + reach + 1
-    return (total[last] - total[first]) / (last - first)
+    # differences of cumulative sums would lose all values after a very large one
+    return np.array([values[k - r : k + r + 1].mean() for k, r in zip(indices, reach, strict=True)])

@@ -119,3 +119,9 @@ def test_without_validation_there_are_training_losses(losses, history):
 def test_a_history_is_no_losses():
     with pytest.raises(TypeError, match=r"losses holds rows of a history, expected .*solver\.loss_history"):
         plots.loss_curve([{"epoch": 1, "train_loss": 2.0}])
+
+
+def test_a_very_large_loss_does_not_hide_the_ones_after_it():
+    losses = [1e20, *[2.0] * 999]
+    smooth = plots.loss_curve(losses).axes[0].lines[1].get_ydata()
+    assert smooth[100] == pytest.approx(2.0)
