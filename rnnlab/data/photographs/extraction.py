@@ -172,7 +172,8 @@ def extract_features(
             names: list[str] = []
             for part_names, features in parts.read(wanted):
                 deliver_signals()
-                dataset[len(names) : len(names) + len(part_names)] = project(features)
+                stored = _stored(project(features), part_names, encoding.dtype)
+                dataset[len(names) : len(names) + len(part_names)] = stored
                 names += part_names
             file["filenames"] = fixed_length(names)
             encoding.write(file)
@@ -242,12 +243,19 @@ def _find_in_parts(paths: Sequence[Path], parts: Parts) -> set[Photograph]:
 def _encode(values: dict[Photograph, np.ndarray], encoder: ImageEncoder) -> np.ndarray:
     """The features of the inputs of a batch of photographs, checked and in the type of the file."""
     features = encoder.encode_values(np.stack(list(values.values())))
-    finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)
+    return _stored(features, [photograph.name for photograph in values], encoder.encoding.dtype)
+
+
+def _stored(features: np.ndarray, names: Sequence[str], dtype: str) -> np.ndarray:
+    """The features of photographs in the type of the file, checked."""
+    with np.errstate(over="ignore"):
+        stored = features.astype(dtype)
+    finite = np.isfinite(stored).reshape(len(stored), -1).all(axis=1)
     if not finite.all():
-        name = list(values)[int(np.argmin(finite))].name
-        hint = ": try --dtype float32" if encoder.encoding.dtype == "float16" else ""
+        name = names[int(np.argmin(finite))]
+        hint = ": try --dtype float32" if dtype == "float16" else ""
         raise mismatch(f"the features of {name}", "NaN or infinity", f"finite numbers{hint}")
-    return features.astype(encoder.encoding.dtype)
+    return stored
 
 
 def _settings_of_parts(encoding: ImageEncoding) -> dict[str, object]:

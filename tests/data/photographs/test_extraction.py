@@ -251,6 +251,18 @@ def test_features_that_are_not_finite_are_refused(photographs, tmp_path):
     assert os.path.getsize(tmp_path / "f.h5") > 0
 
 
+def test_principal_components_that_are_not_finite_are_refused(tmp_path):
+    network = write_network(tmp_path / "large.onnx", kernel=np.full_like(KERNEL, 20))
+    large = ImageEncoder(choose_encoding(network, pixels="none"))
+    for name, colour in (("0.png", "black"), ("1.png", "white")):
+        Image.new("RGB", (8, 8), colour).save(tmp_path / name)
+    paths = [tmp_path / "0.png", tmp_path / "1.png"]
+    assert np.isfinite(large.encode_files(paths)).all()
+    with pytest.raises(ValueError, match=r"the features of 0\.png: found NaN or infinity, .* --dtype"):
+        extract(paths, tmp_path / "f.h5", large, pca_components=1)
+    assert not (tmp_path / "f.h5").exists()
+
+
 def test_the_two_forms_of_a_name_are_one_name(photographs, tmp_path):
     content = next(iter(photographs.iterdir())).read_bytes()
     for name in ("e\u0301.png", "\u00e9.png"):
