@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import h5py
+import numpy as np
 
 from rnnlab.data.blocks import BLOCK_BYTES, Features
 from rnnlab.data.hdf5 import get_dataset, read_dataset, read_json
@@ -31,6 +32,7 @@ from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_folder, atomic_hdf5, atomic_text, write_json
 from rnnlab.hdf5_objects import names_in, open_hdf5
+from rnnlab.limits import EXPANSION, FREE_BYTES
 from rnnlab.reading import PathLike, mismatch, text_lines
 from rnnlab.signals import deliver_signals
 
@@ -183,9 +185,7 @@ def write_course_files(
     with atomic_hdf5(directory / CAPTIONS_FILE) as file:
         for name, split in splits.items():
             for field in ("captions", "image_idxs"):
-                file.create_dataset(
-                    f"{name}_{field}", data=getattr(split, field), compression="gzip", shuffle=True
-                )
+                _write_compressed(file, f"{name}_{field}", getattr(split, field))
     for name, split in splits.items():
         for field, kind in zip(split.feature_fields, (features, global_features), strict=False):
             path = directory / FEATURE_FILES[kind].format(split=name)
@@ -193,6 +193,15 @@ def write_course_files(
             write_features(path, getattr(split, field), encoding=encoding, projection=after)
         with atomic_text(directory / URLS_FILE.format(split=name)) as file:
             file.writelines(f"{name}\n" for name in split.names)
+
+
+def _write_compressed(file: h5py.File, name: str, array: np.ndarray) -> None:
+    """Write a dataset, without compression if it would expand more than readers accept."""
+    dataset = file.create_dataset(name, data=array, compression="gzip", shuffle=True)
+    file.flush()  # or the stored size would not be known
+    if array.nbytes > max(FREE_BYTES, EXPANSION * dataset.id.get_storage_size()):
+        del file[name]
+        file.create_dataset(name, data=array)
 
 
 def write_features(

@@ -33,3 +33,12 @@ def test_a_name_of_an_image_is_a_line(shapes, tmp_path, name):
     assert not (tmp_path / "out").exists()
     write_course(tmp_path / "out", vocabulary, {"val": replace(val, names=(*val.names[:-1], "ü\x0b.jpg"))})
     assert read_course(tmp_path / "out")[1]["val"].names[-1] == "ü\x0b.jpg"
+
+
+def test_captions_that_are_nearly_all_padding(shapes, tmp_path, monkeypatch):
+    for module in ("rnnlab.hdf5_objects", "rnnlab.data.course"):
+        monkeypatch.setattr(f"{module}.FREE_BYTES", 0, raising=False)
+    vocabulary, splits = read_course(shapes, splits=["val"])
+    captions = np.pad(splits["val"].captions, [(0, 0), (0, 4000)])
+    write_course(tmp_path / "out", vocabulary, {"val": replace(splits["val"], captions=captions)})
+    assert (read_course(tmp_path / "out")[1]["val"].captions == captions).all()
