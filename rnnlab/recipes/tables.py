@@ -35,7 +35,7 @@ from rnnlab.recipes.derived import Table, derived_from
 from rnnlab.recipes.schema import EnvPath
 from rnnlab.training import Callback, SelfCritical, Solver
 from rnnlab.training.callbacks import GradientStatistics, JSONLines, TensorBoard, WeightsAndBiases
-from rnnlab.training.options import rules_of
+from rnnlab.training.options import NOT_OPTIONS, rules_of
 from rnnlab.training.registry import Registry
 from rnnlab.training.self_critical import check_baseline
 
@@ -103,21 +103,7 @@ class ClassificationModelTable(_ModelTable):
 
 
 # Arguments of the solver that the program or the command line provides.
-NOT_IN_RECIPES = (
-    "model",
-    "data",
-    "objective",
-    "evaluate",
-    "callbacks",
-    "communicator",
-    "config",
-    "device",
-    "graphs",
-    "run_dir",
-    "verbose",
-    "print_every",
-    "progress",
-)
+NOT_IN_RECIPES = (*NOT_OPTIONS, "graphs", "verbose", "print_every", "progress")
 
 
 @derived_from(Solver, without=NOT_IN_RECIPES)

@@ -34,9 +34,9 @@ CHANGEABLE = (
 )
 
 # Arguments of the solver that are objects or paths, not options.
-_NOT_OPTIONS = (
-    *("self", "model", "data", "objective", "communicator"),
-    *("device", "evaluate", "callbacks", "run_dir", "config"),
+NOT_OPTIONS = (
+    *("model", "data", "objective", "communicator", "device"),
+    *("evaluate", "callbacks", "run_dir", "config"),
 )
 
 
@@ -85,7 +85,8 @@ class Options(SimpleNamespace):
         ValueError, TypeError
             If an argument does not match its annotation, or options are incompatible. The error names it.
         """
-        options = {name: as_plain(value) for name, value in arguments.items() if name not in _NOT_OPTIONS}
+        others = ("self", *NOT_OPTIONS)
+        options = {name: as_plain(value) for name, value in arguments.items() if name not in others}
         own_schedule = callable(options["schedule"]) and not isinstance(options["schedule"], type)
         if not own_schedule and not isinstance(options["schedule"], Mapping | None):
             raise InputError(
