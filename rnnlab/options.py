@@ -17,6 +17,7 @@ Annotations of other kinds, such as arrays and generators, are not options and a
 from __future__ import annotations
 
 import functools
+import json
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 
 __all__ = [
     "AttentionScore",
@@ -51,6 +52,7 @@ __all__ = [
     "UpdateRuleName",
     "accepts",
     "annotations_of",
+    "as_json",
     "as_plain",
     "check_option",
     "check_options",
@@ -210,6 +212,17 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: as_plain(each) for name, each in value.items()}
     return [as_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def as_json(value: Any, name: str) -> Any:
+    """A value as it returns from JSON; TypeError, with its name, if JSON cannot hold it.
+
+    NumPy's numbers become Python's, tuples become lists, and keys become strings.
+    """
+    try:
+        return json.loads(json.dumps(as_plain(value)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputTypeError(f"{name} cannot be represented in JSON: {error}") from None
 
 
 _NAMES = {bool: "True or False", int: "an integer", float: "a number", str: "a string"}

@@ -14,16 +14,10 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.models.parts.losses import LOSSES
-from rnnlab.options import as_plain, described
+from rnnlab.options import as_json, as_plain, described
 from rnnlab.parameters import check_parameters
 from rnnlab.reading import PathLike
-from rnnlab.training.checkpoint import (
-    Checkpoint,
-    CheckpointError,
-    check_shapes,
-    describe_model,
-)
-from rnnlab.training.options import as_json
+from rnnlab.training.checkpoint import Checkpoint, CheckpointError, check_shapes, describe_model
 
 _SHOWN = 3  # words that differ
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
-from rnnlab.errors import InputError, InputTypeError
+from rnnlab.errors import InputError
 from rnnlab.ops.precision import products_precision
 from rnnlab.options import as_plain, check_options
 from rnnlab.training.monitor import mode_of
@@ -134,31 +132,3 @@ def with_changes(
     if learning_rate is not None:
         changed["optim_config"] = {**options["optim_config"], "learning_rate": learning_rate}
     return changed
-
-
-def check_interface(argument: str, value: Any, names: tuple[str, ...], function: str = "Solver") -> None:
-    """Raise TypeError unless ``value`` has these attributes."""
-    missing = [name for name in names if not hasattr(value, name)]
-    if missing:
-        raise InputTypeError(
-            f"{function}: {argument} is a {type(value).__name__} without {', '.join(missing)}; "
-            f"expected an object that has {', '.join(names)}"
-        )
-
-
-def check_takes(model: Any, keyword: str, reason: str) -> None:
-    """Raise TypeError if the model's loss does not take a keyword, which is needed for this reason."""
-    arguments = inspect.signature(model.loss).parameters
-    if keyword not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
-        raise InputTypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
-
-
-def as_json(value: Any, name: str) -> Any:
-    """A value as it returns from JSON; TypeError, with its name, if JSON cannot hold it.
-
-    NumPy's numbers become Python's, tuples become lists, and keys become strings.
-    """
-    try:
-        return json.loads(json.dumps(as_plain(value)))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputTypeError(f"{name} cannot be represented in JSON: {error}") from None

@@ -1,4 +1,4 @@
-"""The members of a model and of a data set that the solver uses.
+"""The members of a model and of a data set that the solver uses, and checks of them.
 
 Some members are optional. The classes below describe those of a kind of training. The others are:
 
@@ -17,6 +17,7 @@ Some members are optional. The classes below describe those of a kind of trainin
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Container, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -71,6 +72,23 @@ class Model(Protocol):
     def nll(self) -> Callable[..., tuple[float, int]]:
         """``nll(*batch)``: the negative log-likelihood in nats, summed over tokens, and their number."""
         ...
+
+
+def check_interface(argument: str, value: Any, names: tuple[str, ...], function: str = "Solver") -> None:
+    """Raise TypeError unless ``value`` has these attributes."""
+    missing = [name for name in names if not hasattr(value, name)]
+    if missing:
+        raise InputTypeError(
+            f"{function}: {argument} is a {type(value).__name__} without {', '.join(missing)}; "
+            f"expected an object that has {', '.join(names)}"
+        )
+
+
+def check_takes(model: Any, keyword: str, reason: str) -> None:
+    """Raise TypeError if the model's loss does not take a keyword, which is needed for this reason."""
+    arguments = inspect.signature(model.loss).parameters
+    if keyword not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
+        raise InputTypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
 
 
 def averages_tokens(model: Model) -> bool:

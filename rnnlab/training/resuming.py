@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.errors import InputError
+from rnnlab.options import as_json
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
 from rnnlab.training.compatibility import check_data, check_model
-from rnnlab.training.options import as_json
 from rnnlab.training.previous import load_or_previous
 from rnnlab.training.protocols import Data, Model, Objective
 

@@ -37,8 +37,7 @@ from rnnlab.models.parts.combinations import has_dropout
 from rnnlab.models.parts.losses import LOSSES, check_sampled_losses
 from rnnlab.options import Count, Probability, as_plain, check_options
 from rnnlab.training.nonfinite import NonFiniteError
-from rnnlab.training.options import check_interface, check_takes
-from rnnlab.training.protocols import Rollout
+from rnnlab.training.protocols import Rollout, check_interface, check_takes
 from rnnlab.types import Array
 
 Baseline: TypeAlias = Literal["mean", "greedy"]

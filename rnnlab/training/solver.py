@@ -36,27 +36,22 @@ from rnnlab.options import (
     Positive,
     Probability,
     UpdateRuleName,
+    as_json,
 )
 from rnnlab.training.callbacks.callback import Callback, check_callbacks, notify
 from rnnlab.training.checkpointing import InDirectory, InMemory, OnOtherRanks, Storage
 from rnnlab.training.compatibility import check_fit
-from rnnlab.training.distributed import (
-    check_same,
-    communicator_of,
-    device_of_rank,
-    of_rank_0,
-    on_host,
-)
+from rnnlab.training.distributed import check_same, communicator_of, device_of_rank, of_rank_0, on_host
 from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.interrupt import Interrupt, Interrupted
 from rnnlab.training.monitor import MONITOR, Monitor
 from rnnlab.training.nonfinite import NonFiniteError
-from rnnlab.training.options import Options, as_json, check_interface, with_changes
+from rnnlab.training.options import Options, with_changes
 from rnnlab.training.parameter_average import ParameterAverage
 from rnnlab.training.prefetch import prefetched
 from rnnlab.training.preparation import Preparation, Prepared
 from rnnlab.training.progress import Progress, make_progress
-from rnnlab.training.protocols import Data, Model, Objective, averages_tokens
+from rnnlab.training.protocols import Data, Model, Objective, averages_tokens, check_interface
 from rnnlab.training.resuming import config_of, load_saved_run
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.schedules import ScheduleFunction, ScheduleOption, resumed_schedule

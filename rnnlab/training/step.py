@@ -14,10 +14,10 @@ from rnnlab.errors import InputError, InputTypeError
 from rnnlab.training.distributed import ALONE, Communicator
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
-from rnnlab.training.options import Options, check_takes
+from rnnlab.training.options import Options
 from rnnlab.training.parameter_groups import ParameterGroups
 from rnnlab.training.preparation import Part, Prepared, padded
-from rnnlab.training.protocols import Model, Objective, averages_tokens, two_results
+from rnnlab.training.protocols import Model, Objective, averages_tokens, check_takes, two_results
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs, uses_graphs
 

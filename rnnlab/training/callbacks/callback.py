@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rnnlab.errors import InputTypeError
+from rnnlab.options import as_json
 from rnnlab.parameters import Parameters
 from rnnlab.training.monitor import Monitor
-from rnnlab.training.options import Options, as_json
+from rnnlab.training.options import Options
 
 
 class Training(Protocol):
