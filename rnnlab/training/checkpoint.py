@@ -252,18 +252,18 @@ def load_checkpoint(path: PathLike) -> Checkpoint:
     """
     path = _file_of("load_checkpoint", path)
     with _open(path) as file:
-        optimiser = _get(path, file, "optimiser", h5py.Group)
+        optimiser = _get(file, "optimiser", h5py.Group)
         steps = optimiser.attrs.get("steps")
         if not isinstance(steps, np.integer) or steps < 0:
-            raise CheckpointError(path, "optimiser: attribute steps", steps, "a number of updates")
+            raise _error(optimiser, "attribute steps", steps, "a number of updates")
         return Checkpoint(
-            parameters=_read_parameters(path, file),
-            preprocessing=_read_preprocessing(path, file),
-            optimiser={"steps": int(steps)} | {name: _values(path, optimiser, name) for name in optimiser},
-            average=_values(path, file, "average") if "average" in file else None,
-            losses=_read_losses(path, file),
+            parameters=_read_parameters(file),
+            preprocessing=_read_preprocessing(file),
+            optimiser={"steps": int(steps)} | {name: _values(optimiser, name) for name in optimiser},
+            average=_values(file, "average") if "average" in file else None,
+            losses=_read_losses(file),
             version=file.attrs["rnnlab_version"].decode(),
-            **{name: _read_json(path, file, name, kind) for name, kind in _JSON.items()},
+            **{name: _read_json(file, name, kinds) for name, kinds in _JSON.items()},
         )
 
 
@@ -309,7 +309,7 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
     """
     path = _file_of("load_model", path)
     with _open(path) as file:
-        checkpoint = Checkpoint(_read_parameters(path, file), _read_json(path, file, "model", (dict,)))
+        checkpoint = Checkpoint(_read_parameters(file), _read_json(file, "model", _JSON["model"]))
     return model_of(path, checkpoint, known)
 
 
@@ -366,7 +366,7 @@ def load_parameters(path: PathLike, model: Any) -> None:
     """
     path = _file_of("load_parameters", path)
     with _open(path) as file:
-        parameters = _read_parameters(path, file)
+        parameters = _read_parameters(file)
     _assign(path, parameters, model.params)
 
 
@@ -429,91 +429,89 @@ def _open(path: PathLike) -> Iterator[h5py.File]:
         raise CheckpointError(path, "file", found, "a whole checkpoint") from error
 
 
-def _get(path: PathLike, group: h5py.Group, name: str, kind: type) -> Any:
+def _error(group: h5py.Group, name: str, found: object, expected: object) -> CheckpointError:
+    """The error of an object or an attribute in ``group``."""
+    field = f"{group.name}/{name}".strip("/").replace("/", ": ")
+    return CheckpointError(group.file.filename, field, found, expected)
+
+
+def _get(group: h5py.Group, name: str, kind: type) -> Any:
     """A group or a dataset in ``group``."""
-    where = _where(group, name)
     found = None
     if name in group:
         try:
             found = group[name]
         except KeyError as error:
-            raise CheckpointError(path, where, describe_hdf5_error(error), "a whole object") from None
+            raise _error(group, name, describe_hdf5_error(error), "a whole object") from None
     if not isinstance(found, kind):
-        raise CheckpointError(path, where, "nothing" if found is None else found, f"an HDF5 {kind.__name__}")
+        raise _error(group, name, "nothing" if found is None else found, f"an HDF5 {kind.__name__}")
     return found
 
 
-def _values(path: PathLike, group: h5py.Group, name: str) -> Any:
+def _values(group: h5py.Group, name: str) -> Any:
     """The values of a dataset in ``group``."""
-    dataset = _get(path, group, name, h5py.Dataset)
+    dataset = _get(group, name, h5py.Dataset)
     try:
         return dataset[()]
     except OSError as error:
-        raise _damaged(path, group, name, error) from None
+        raise _damaged(group, name, error) from None
 
 
-def _damaged(path: PathLike, group: h5py.Group, name: str, error: OSError) -> CheckpointError:
+def _damaged(group: h5py.Group, name: str, error: OSError) -> CheckpointError:
     """The error of a dataset whose values do not match its checksum; OSError if they cannot be read now."""
-    check_readable(path, error)
-    return CheckpointError(path, _where(group, name), f"damaged values ({error})", "those that were written")
+    check_readable(group.file.filename, error)
+    return _error(group, name, f"damaged values ({error})", "those that were written")
 
 
-def _where(group: h5py.Group, name: str) -> str:
-    return f"{group.name}/{name}".strip("/").replace("/", ": ")
-
-
-def _read_json(path: PathLike, file: h5py.Group, name: str, kinds: tuple[type, ...]) -> Any:
-    text = _values(path, file, name)
+def _read_json(group: h5py.Group, name: str, kinds: tuple[type, ...]) -> Any:
+    text = _values(group, name)
     expected = " or ".join(kind.__name__ for kind in kinds)
     if isinstance(text, np.ndarray) and text.dtype.kind == "S" and text.shape == (1,):
         text = text[0]
     try:
         value = json.loads(text)
     except (TypeError, ValueError) as error:
-        raise CheckpointError(path, name, f"no JSON ({error})", f"{expected} as JSON") from None
+        raise _error(group, name, f"no JSON ({error})", f"{expected} as JSON") from None
     if not isinstance(value, kinds):
-        raise CheckpointError(path, name, f"{type(value).__name__} as JSON", expected)
+        raise _error(group, name, f"{type(value).__name__} as JSON", expected)
     return value
 
 
-def _read_losses(path: PathLike, file: h5py.File) -> np.ndarray:
-    losses = _get(path, file, "losses", h5py.Dataset)
+def _read_losses(file: h5py.File) -> np.ndarray:
+    losses = _get(file, "losses", h5py.Dataset)
     if losses.dtype.kind != "f" or losses.ndim != 1:
-        raise CheckpointError(path, "losses", f"{losses.dtype} {losses.shape}", "floats in one dimension")
-    return _values(path, file, "losses")
+        raise _error(file, "losses", f"{losses.dtype} {losses.shape}", "floats in one dimension")
+    return _values(file, "losses")
 
 
-def _read_preprocessing(path: PathLike, file: h5py.File) -> dict[str, Any]:
-    group = _get(path, file, "preprocessing", h5py.Group)
+def _read_preprocessing(file: h5py.File) -> dict[str, Any]:
+    group = _get(file, "preprocessing", h5py.Group)
     kinds = (dict, list, str, int, float, NoneType)
     read: dict[str, Any] = {}
     for name in group:
-        dataset = _get(path, group, name, h5py.Dataset)
-        is_json = dataset.dtype.kind == "S"
-        read[name] = _read_json(path, group, name, kinds) if is_json else _values(path, group, name)
+        is_json = _get(group, name, h5py.Dataset).dtype.kind == "S"
+        read[name] = _read_json(group, name, kinds) if is_json else _values(group, name)
     return read
 
 
-def _read_parameters(path: PathLike, file: h5py.File) -> Parameters:
-    group = _get(path, file, "parameters", h5py.Group)
+def _read_parameters(file: h5py.File) -> Parameters:
+    group = _get(file, "parameters", h5py.Group)
     try:
         shapes = {str(name): tuple(map(int, shape)) for name, shape in json.loads(group.attrs["index"])}
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            path, "parameters: attribute index", repr(error), "[[name, shape], ...]"
-        ) from None
-    datasets = {name: _get(path, group, name, h5py.Dataset) for name in shapes}
+        raise _error(group, "attribute index", repr(error), "[[name, shape], ...]") from None
+    datasets = {name: _get(group, name, h5py.Dataset) for name in shapes}
     dtypes = {dataset.dtype for dataset in datasets.values()}
     dtype = dtypes.pop() if len(dtypes) == 1 else np.dtype(np.float32)
     for name, dataset in datasets.items():
         if dataset.shape != shapes[name] or dataset.dtype != dtype or dtype.kind != "f":
             found, expected = f"{dataset.dtype} {dataset.shape}", f"{shapes[name]}, as the index says"
-            raise CheckpointError(path, f"parameters: {name}", found, f"floats {expected}")
+            raise _error(group, name, found, f"floats {expected}")
     parameters = Parameters(shapes, dtype)
     for name, dataset in datasets.items():
         if dataset.size:
             try:
                 dataset.read_direct(parameters[name])
             except OSError as error:
-                raise _damaged(path, group, name, error) from None
+                raise _damaged(group, name, error) from None
     return parameters
