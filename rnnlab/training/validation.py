@@ -122,14 +122,13 @@ def check_without_validation(options: Any, schedule: Schedule) -> None:
     ValueError
         If one of them needs the monitored metric. The error names it.
     """
-    name, value = "", None
-    if options.patience is not None:
-        name, value = "patience", options.patience
-    elif options.ema_decay is not None:
-        name, value = "ema_decay", options.ema_decay
-    elif schedule.needs_validation:
-        name, value = "schedule", options.schedule
-    elif options.monitor != MONITOR:
-        name, value = "monitor", options.monitor
-    if name:
-        raise InputError(f"Solver: {name} is {value!r}, which needs a 'val' split or evaluate")
+    needs_validation = {
+        "patience": options.patience is not None,
+        "ema_decay": options.ema_decay is not None,
+        "schedule": schedule.needs_validation,
+        "monitor": options.monitor != MONITOR,
+    }
+    for name, needs in needs_validation.items():
+        if needs:
+            value = getattr(options, name)
+            raise InputError(f"Solver: {name} is {value!r}, which needs a 'val' split or evaluate")
