@@ -10,6 +10,7 @@ from rnnlab.errors import InputError
 from rnnlab.ops import describe_products, device_of
 from rnnlab.ops.precision import products_in
 from rnnlab.options import MatmulName
+from rnnlab.recipes.overrides import key_of
 from rnnlab.training import Callback
 from rnnlab.training.callbacks.callback import Training
 from rnnlab.training.distributed import device_of_rank
@@ -69,7 +70,7 @@ def matmul_setting(options: argparse.Namespace) -> list[str]:
     if options.matmul is None:
         return []
     for override in options.set:
-        if override.partition("=")[0].strip() == _KEY:
+        if key_of(override) == _KEY:
             raise InputError(f"--matmul {options.matmul} and --set {override} are both given, expected one")
     return [f"{_KEY}={options.matmul}"]
 

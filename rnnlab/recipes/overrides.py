@@ -24,25 +24,30 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
     copied = copy.deepcopy(dict(tables))
     keys: list[str] = []
     for override in overrides:
-        key, equals, text = override.partition("=")
-        *path, name = key.strip().split(".")
+        key, equals, text = map(str.strip, override.partition("="))
+        *path, name = key.split(".")
         if not equals or not all([*path, name]):
             raise RecipeError(f"--set: {override!r}, expected key.sub=value")
         if len(path) >= RECIPE_DEPTH:
             raise RecipeError(
                 f"--set: {key[:40]!r} has {len(path) + 1:,} parts, expected at most {RECIPE_DEPTH}"
             )
-        _check_undone(key.strip(), keys)
+        _check_undone(key, keys)
         table: Any = copied
         if path[:1] == ["stage"] and not copied.get("stage"):
             raise RecipeError(
-                f'--set: {key.strip()}: the recipe has no stages; --set "stage=[{{num_epochs=4}}]" makes one'
+                f'--set: {key}: the recipe has no stages; --set "stage=[{{num_epochs=4}}]" makes one'
             )
         for step in path:
             table = _inside(table, step, key)
-        table[_index(table, name, key)] = literal(text.strip())
-        keys.append(key.strip())
+        table[_index(table, name, key)] = literal(text)
+        keys.append(key)
     return copied, keys
+
+
+def key_of(override: str) -> str:
+    """The dotted key of an override."""
+    return override.partition("=")[0].strip()
 
 
 def _check_undone(key: str, earlier: Sequence[str]) -> None:

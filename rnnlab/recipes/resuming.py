@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rnnlab.recipes.overrides import key_of
 from rnnlab.recipes.recipe import Recipe
 from rnnlab.recipes.schema import RecipeError
 from rnnlab.recipes.stages import Stage, has_own
@@ -74,7 +75,7 @@ def changes_within_a_run(overrides: Sequence[str], recipe: Recipe, under_way: St
 
 def _split(overrides: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
     """The key of each override, its table, the number of its stage or "", and its name in the table."""
-    for key in (override.partition("=")[0].strip() for override in overrides):
+    for key in map(key_of, overrides):
         table, _, name = key.partition(".")
         number = ""
         if table == "stage":

@@ -11,6 +11,7 @@ from typing import Any
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_on
 from rnnlab.options import Count, check_option
+from rnnlab.recipes.overrides import key_of
 from rnnlab.recipes.recipe import RECIPES, Recipe
 from rnnlab.recipes.resuming import changes_within_a_run, check_changeable
 from rnnlab.recipes.stages import Stage, check_stages
@@ -325,7 +326,7 @@ def with_epochs(recipe: Recipe, num_epochs: int, overrides: Sequence[str] = ()) 
     check_option("with_epochs", "num_epochs", Count, num_epochs)
     key = f"stage.{len(recipe.stage)}.num_epochs" if recipe.stage else "training.num_epochs"
     for override in overrides:
-        if override.partition("=")[0].strip() == key:
+        if key_of(override) == key:
             raise InputError(f"num_epochs (--epochs) is {num_epochs}, and --set {override}: expected one")
     if recipe.stage:
         *stages, last = recipe.stage
