@@ -71,6 +71,7 @@ __all__ = [
     "kinds_of",
     "load_recipe",
     "recipe_from_dict",
+    "recipes_by_kind",
 ]
 
 
@@ -223,7 +224,7 @@ def recipe_from_dict(
     overridden, keys = with_overrides(tables, overrides)
     place = Place(source, overrides=keys)
     data = overridden.get("data")
-    kinds = {kind: recipe for recipe in RECIPES for kind in kinds_of(recipe)}
+    kinds = recipes_by_kind()
     kind = data.get("kind") if isinstance(data, Mapping) else next(iter(kinds))
     if not isinstance(kind, str) or kind not in kinds:
         found = "missing" if kind is None else repr(kind)
@@ -242,6 +243,11 @@ def recipe_from_dict(
 def kinds_of(recipe: type[Recipe]) -> list[str]:
     """The kinds of data for this kind of recipe."""
     return [kind_of(table) for table in get_args(annotations_of(recipe)["data"])]
+
+
+def recipes_by_kind() -> dict[str, type[Recipe]]:
+    """The class of the recipes for each kind of data."""
+    return {kind: recipe for recipe in RECIPES for kind in kinds_of(recipe)}
 
 
 def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None:

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin
 
 from rnnlab.options import annotations_of
 from rnnlab.recipes.derived import help_of
-from rnnlab.recipes.recipe import RECIPES, Recipe, kinds_of
+from rnnlab.recipes.recipe import Recipe, recipes_by_kind
 from rnnlab.recipes.schema import RecipeError, kind_of, suggestion, toml_expectation
 from rnnlab.recipes.stages import OF_STAGES, LossWeights, StageTable
 from rnnlab.recipes.tables import SelfCriticalTable
@@ -21,7 +21,7 @@ _WIDTH = 100
 
 def kinds() -> list[str]:
     """The kinds of data that recipes can have."""
-    return [kind for recipe in RECIPES for kind in kinds_of(recipe)]
+    return list(recipes_by_kind())
 
 
 def template(kind: str) -> str:
@@ -38,24 +38,19 @@ def template(kind: str) -> str:
     RecipeError
         If there is no such kind.
     """
-    for recipe in RECIPES:
-        if kind in kinds_of(recipe):
-            return "\n".join([*_tables(recipe, kind), "", *_stage(recipe)]) + "\n"
-    raise RecipeError(f"kind is {kind!r}; {suggestion(kind, kinds())}")
+    if kind not in kinds():
+        raise RecipeError(f"kind is {kind!r}; {suggestion(kind, kinds())}")
+    recipe = recipes_by_kind()[kind]
+    return "\n".join([*_tables(recipe, kind), "", *_stage(recipe)]) + "\n"
 
 
 def _tables(recipe: type[Recipe], kind: str) -> Iterator[str]:
-    annotations = annotations_of(recipe)
+    tables = dict(annotations_of(recipe))
+    tables["data"] = next(each for each in get_args(tables["data"]) if kind_of(each) == kind)
+    yield f"# All keys of a recipe with data.kind = {kind!r}."
     for name in (field.name for field in dataclasses.fields(recipe) if field.name != "stage"):
-        annotation = annotations[name]
-        table: Any = annotation
-        if name == "data":
-            table = next(each for each in get_args(annotation) if kind_of(each) == kind)
-        yield from (
-            "" if name != "data" else f"# All keys of a recipe with data.kind = {kind!r}.\n",
-            f"[{name}]",
-        )
-        yield from _keys(table, without=recipe.REFUSED)
+        yield from ("", f"[{name}]")
+        yield from _keys(tables[name], without=recipe.REFUSED)
 
 
 def _stage(recipe: type[Recipe]) -> Iterator[str]:
