@@ -16,10 +16,11 @@ Annotations of other kinds, such as arrays and generators, are not options and a
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -59,6 +60,7 @@ __all__ = [
     "described",
     "expectation",
     "option_annotations",
+    "suggestion",
 ]
 
 
@@ -275,6 +277,12 @@ def described(value: object) -> str:
         return f"a tuple of {', '.join(kinds)}{', ...' if len(value) > 8 else ''}"
     name = type(value).__name__
     return f"{'an' if name[:1] in 'aeioAEIO' else 'a'} {name}"
+
+
+def suggestion(name: str, known: Collection[str], otherwise: str = "") -> str:
+    """The known name that is closest to an unknown one, else ``otherwise`` or all known names, for errors."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}?" if close else otherwise or f"there are {', '.join(known)}"
 
 
 def _stored(annotation: Any) -> Any:

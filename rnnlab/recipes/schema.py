@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from rnnlab.errors import InputError
-from rnnlab.options import accepts, annotations_of, expectation
+from rnnlab.options import accepts, annotations_of, expectation, suggestion
 from rnnlab.recipes.derived import UNSET
 
 T = TypeVar("T")
@@ -125,7 +125,7 @@ def from_table(schema: type[T], table: Any, place: Place) -> T:
     for key in table:
         if key not in fields:
             hint = getattr(schema, "ELSEWHERE", {}).get(key) or _within(annotations, key)
-            hint = hint or suggestion(key, list(fields))
+            hint = hint or suggestion(key, fields)
             raise RecipeError(f"{(place / key).of_unknown()} is unknown; {hint}")
     for name, field in fields.items():
         if name not in table and _is_required(field):
@@ -239,12 +239,6 @@ def _meant(annotation: Any, value: Any) -> str:
     choices = get_args(annotation) if get_origin(annotation) is Literal else ()
     close = difflib.get_close_matches(value, choices, n=1) if isinstance(value, str) else []
     return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def suggestion(key: str, known: list[str]) -> str:
-    """The known name that is closest to an unknown one, or all known names."""
-    close = difflib.get_close_matches(key, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
 
 
 def _within(annotations: Mapping[str, Any], key: str) -> str:

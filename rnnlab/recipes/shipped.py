@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-from rnnlab.recipes.schema import suggestion
+from rnnlab.options import suggestion
 
 __all__ = ["find", "names", "subject", "text"]
 

@@ -9,10 +9,10 @@ import textwrap
 from collections.abc import Collection, Iterator
 from typing import Any, get_args, get_origin
 
-from rnnlab.options import annotations_of
+from rnnlab.options import annotations_of, suggestion
 from rnnlab.recipes.derived import help_of
 from rnnlab.recipes.recipe import Recipe, recipes_by_kind
-from rnnlab.recipes.schema import RecipeError, kind_of, suggestion, toml_expectation
+from rnnlab.recipes.schema import RecipeError, kind_of, toml_expectation
 from rnnlab.recipes.stages import OF_STAGES, LossWeights, StageTable
 from rnnlab.recipes.tables import SelfCriticalTable
 

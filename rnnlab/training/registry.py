@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.importing import imported
+from rnnlab.options import suggestion
 
 T = TypeVar("T")
 
@@ -88,15 +88,10 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         if isinstance(name, str) and name in self._classes:
             return self._classes[name]
         if not isinstance(name, str) or ":" not in name:
-            close = difflib.get_close_matches(str(name), self._classes, n=1)
-            hint = (
-                f"did you mean {close[0]}?"
-                if close
-                else "a registered name is known only in the process that registered it"
-            )
+            why = "a registered name is known only in the process that registered it"
             raise InputError(
                 f"{self._argument} is {name!r}, expected one of {', '.join(self._classes)} "
-                f"or 'package.module:Object'; {hint}"
+                f"or 'package.module:Object'; {suggestion(str(name), self._classes, why)}"
             )
         entry = imported(self._argument, name)
         self._check(repr(name), entry)

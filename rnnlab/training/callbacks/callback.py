@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rnnlab.errors import InputTypeError
-from rnnlab.options import as_json
+from rnnlab.options import as_json, suggestion
 from rnnlab.parameters import Parameters
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.options import Options
@@ -251,9 +250,8 @@ def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
             )
         for event, _ in inspect.getmembers(type(callback), callable):
             if event.startswith("on_") and event not in EVENTS:
-                close = difflib.get_close_matches(event, EVENTS, n=1)
                 raise InputTypeError(
                     f"Solver: callbacks has a {type(callback).__name__} with {event}, which is not an event; "
-                    + (f"did you mean {close[0]}?" if close else f"there are {', '.join(EVENTS)}")
+                    f"{suggestion(event, EVENTS)}"
                 )
     return list(callbacks)
