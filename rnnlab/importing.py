@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from rnnlab.errors import InputError, InputTypeError
 
-__all__ = ["created", "imported"]
+__all__ = ["created", "imported", "is_built_in"]
 
 T = TypeVar("T")
 
@@ -65,3 +65,8 @@ def created(argument: str, path: str, found: Callable[..., T]) -> T:
             "without arguments"
         )
     return found()
+
+
+def is_built_in(kind: type) -> bool:
+    """Whether a class is defined in rnnlab, not by a user."""
+    return kind.__module__.startswith("rnnlab.")

@@ -36,6 +36,7 @@ from rnnlab import models
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.files import atomic_hdf5
 from rnnlab.hdf5_objects import check_readable, describe_hdf5_error
+from rnnlab.importing import is_built_in
 from rnnlab.models.base import Model
 from rnnlab.ops import ops_for, ops_on
 from rnnlab.parameters import Parameters
@@ -134,7 +135,7 @@ def describe_model(model: Any) -> dict[str, Any]:
 def _check_config(model: Any) -> None:
     """Refuse a model whose ``config`` has not all arguments of its constructor, or others."""
     own = type(model)
-    if not isinstance(model, Model) or own.__module__.startswith("rnnlab."):
+    if not isinstance(model, Model) or is_built_in(own):
         return
     parameters = inspect.signature(own).parameters.values()
     named = {each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.importing import is_built_in
 from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.models.parts.padding import Padded
 from rnnlab.ops import device_of, gpu_training
@@ -52,7 +53,7 @@ def uses_graphs(model: Model, options: Options, ranks: int) -> bool:
     obstacle = _obstacle(model, options, ranks)
     if options.graphs and obstacle is not None:
         raise obstacle
-    return obstacle is None and (bool(options.graphs) or _is_of_the_library(model))
+    return obstacle is None and (bool(options.graphs) or _is_of_built_in_classes(model))
 
 
 def obstacle_of_place(device: str, ranks: int) -> InputError | None:
@@ -104,22 +105,16 @@ def _obstacle(model: Model, options: Options, ranks: int) -> InputError | InputT
 def _overrides_loss_alone(model: type) -> bool:
     """Whether a user's class overrides ``loss`` but not the corresponding ``padded_loss``."""
     for each in model.__mro__:
-        if "padded_loss" in vars(each) or _is_the_librarys(each):
+        if "padded_loss" in vars(each) or is_built_in(each):
             return False
         if "loss" in vars(each):
             return True
     return False
 
 
-def _is_of_the_library(model: Model) -> bool:
+def _is_of_built_in_classes(model: Model) -> bool:
     """Whether the classes of a model and of its cell are the library's own."""
-    if not _is_the_librarys(type(model)):
-        return False
-    return _is_the_librarys(type(cell_for("Solver", model.config()["cell_type"])))
-
-
-def _is_the_librarys(each: type) -> bool:
-    return each.__module__.startswith("rnnlab.")
+    return is_built_in(type(model)) and is_built_in(type(cell_for("Solver", model.config()["cell_type"])))
 
 
 class StepGraphs:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.importing import is_built_in
 from rnnlab.ops import ops_for
 from rnnlab.options import NotNegative, Number, Positive, check_option
 from rnnlab.training.configured import Configured
@@ -140,7 +141,7 @@ class UpdateRule(Configured, ABC):
             check_option(name, "scale", Number, scale)
         if not self._arrays:
             self._arrays = {name: ops.zeros(w.shape, w.dtype) for name in self.slots}
-        before = None if self.steps or type(self).__module__.startswith("rnnlab.") else w.copy()
+        before = None if self.steps or is_built_in(type(self)) else w.copy()
         self.steps += 1
         try:
             for part, factor in parts:
