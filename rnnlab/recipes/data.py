@@ -14,8 +14,26 @@ from rnnlab.options import Count, Natural
 from rnnlab.recipes.schema import EnvPath
 
 
+class _CaptionsTable:
+    """The help of keys that tables of captions have in common.
+
+    Attributes
+    ----------
+    standardise
+        Scale every feature to mean 0 and standard deviation 1.
+    max_train
+        Number of training captions to use, drawn with seed 0; all if left out. The vocabulary and the scaling
+        of the features are those of all.
+    captions_per_image
+        Train on images with this many of their captions, each image encoded once; training.batch_size then
+        counts images. If left out, each caption is an example of its own.
+    lazy
+        Read features from the file batch by batch, for files larger than memory.
+    """
+
+
 @dataclass(frozen=True)
-class ShapesTable:
+class ShapesTable(_CaptionsTable):
     """Rendered scenes of coloured shapes, made on first use.
 
     Attributes
@@ -26,14 +44,6 @@ class ShapesTable:
         "pca": one vector for each image; "local": one for each region of a grid.
     global_features
         With local features: also one vector for each image, which gives the initial state.
-    standardise
-        Scale every feature to mean 0 and standard deviation 1.
-    max_train
-        Number of training captions to use, drawn with seed 0; all if left out. The vocabulary and the scaling
-        of the features are those of all.
-    captions_per_image
-        Train on images with this many of their captions, each image encoded once; training.batch_size then
-        counts images. If left out, each caption is an example of its own.
     """
 
     kind: Literal["shapes"]
@@ -49,7 +59,7 @@ class ShapesTable:
 
 
 @dataclass(frozen=True)
-class CourseTable:
+class CourseTable(_CaptionsTable):
     """A folder in the layout of the cs231n course, as ``rnnlab data prepare`` writes it.
 
     Attributes
@@ -60,16 +70,6 @@ class CourseTable:
         The feature file: reduced by PCA, full, or one vector for each region of an image.
     global_features
         With local features: the file with a vector for each image, which gives the initial state.
-    standardise
-        Scale every feature to mean 0 and standard deviation 1.
-    max_train
-        Number of training captions to use, drawn with seed 0; all if left out. The vocabulary and the scaling
-        of the features are those of all.
-    captions_per_image
-        Train on images with this many of their captions, each image encoded once; training.batch_size then
-        counts images. If left out, each caption is an example of its own.
-    lazy
-        Read features from the file batch by batch, for files larger than memory.
     """
 
     kind: Literal["course"]
@@ -93,14 +93,11 @@ def _check_global_features(table: ShapesTable | CourseTable) -> None:
         )
 
 
-@dataclass(frozen=True)
-class KarpathyTable:
-    """Captions in Karpathy's JSON with their splits, and an HDF5 file of features joined on the file name.
+class _AnnotatedTable(_CaptionsTable):
+    """The help of further keys, of tables of annotations with features in files of their own.
 
     Attributes
     ----------
-    annotations
-        Karpathy's JSON file.
     features
         HDF5 file of the features of each image.
     global_features
@@ -113,16 +110,17 @@ class KarpathyTable:
         Maximum number of words in the vocabulary: the most frequent ones.
     max_words
         Longer captions are cut to this many words.
-    standardise
-        Scale every feature to mean 0 and standard deviation 1.
-    max_train
-        Number of training captions to use, drawn with seed 0; all if left out. The vocabulary and the scaling
-        of the features are those of all.
-    captions_per_image
-        Train on images with this many of their captions, each image encoded once; training.batch_size then
-        counts images. If left out, each caption is an example of its own.
-    lazy
-        Read features from the file batch by batch, for files larger than memory.
+    """
+
+
+@dataclass(frozen=True)
+class KarpathyTable(_AnnotatedTable):
+    """Captions in Karpathy's JSON with their splits, and an HDF5 file of features joined on the file name.
+
+    Attributes
+    ----------
+    annotations
+        Karpathy's JSON file.
     """
 
     kind: Literal["karpathy"]
@@ -140,7 +138,7 @@ class KarpathyTable:
 
 
 @dataclass(frozen=True)
-class CocoTable:
+class CocoTable(_AnnotatedTable):
     """Captions in COCO's JSON, a file for each split, and HDF5 files of features joined on the file name.
 
     Attributes
@@ -151,28 +149,6 @@ class CocoTable:
         COCO's JSON file of the validation captions.
     annotations_test
         COCO's JSON file of captions of the split "test"; that split does not exist if left out.
-    features
-        HDF5 file of the features of each image.
-    global_features
-        With local features: a file of one vector for each image, which gives the initial state.
-    images
-        Folder of the images, for reports.
-    min_count
-        Least occurrences in the training captions of a word in the vocabulary.
-    max_size
-        Maximum number of words in the vocabulary: the most frequent ones.
-    max_words
-        Longer captions are cut to this many words.
-    standardise
-        Scale every feature to mean 0 and standard deviation 1.
-    max_train
-        Number of training captions to use, drawn with seed 0; all if left out. The vocabulary and the scaling
-        of the features are those of all.
-    captions_per_image
-        Train on images with this many of their captions, each image encoded once; training.batch_size then
-        counts images. If left out, each caption is an example of its own.
-    lazy
-        Read features from the file batch by batch, for files larger than memory.
     """
 
     kind: Literal["coco"]
@@ -191,8 +167,27 @@ class CocoTable:
     lazy: bool = False
 
 
+class _PairsTable:
+    """The help of keys that tables of sentence pairs have in common.
+
+    Attributes
+    ----------
+    min_count
+        Least occurrences in the training pairs of a word in a vocabulary.
+    max_size
+        Maximum number of words in a vocabulary.
+    max_length
+        Maximum number of words in a sentence of a training pair.
+    long_pairs
+        Drop training pairs with a longer sentence, or cut the sentence.
+    max_train
+        Number of training pairs to use, drawn with seed 0; all if left out. The vocabularies are those of
+        all pairs.
+    """
+
+
 @dataclass(frozen=True)
-class ParallelTable:
+class ParallelTable(_PairsTable):
     """Sentence pairs in files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz of a folder, as Multi30k's.
 
     Attributes
@@ -210,17 +205,6 @@ class ParallelTable:
         With tokenizer "sentencepiece", the number of pieces of each language.
     references
         Extensions of files with further references, such as ["de1", "de2"], for BLEU.
-    min_count
-        Least occurrences in the training pairs of a word in a vocabulary.
-    max_size
-        Maximum number of words in a vocabulary.
-    max_length
-        Maximum number of words in a sentence of a training pair.
-    long_pairs
-        Drop training pairs with a longer sentence, or cut the sentence.
-    max_train
-        Number of training pairs to use, drawn with seed 0; all if left out. The vocabularies are those of
-        all pairs.
     """
 
     kind: Literal["parallel"]
@@ -242,24 +226,13 @@ class ParallelTable:
 
 
 @dataclass(frozen=True)
-class HabeasTable:
+class HabeasTable(_PairsTable):
     """Code and its comments in train, dev and test.tsv.gz of a folder, the HabeasCorpus; dev is ``val``.
 
     Attributes
     ----------
     directory
         Folder of the files.
-    min_count
-        Least occurrences in the training pairs of a word in a vocabulary.
-    max_size
-        Maximum number of words in a vocabulary.
-    max_length
-        Maximum number of words in a sentence of a training pair.
-    long_pairs
-        Drop training pairs with a longer sentence, or cut the sentence.
-    max_train
-        Number of training pairs to use, drawn with seed 0; all if left out. The vocabularies are those of
-        all pairs.
     """
 
     kind: Literal["habeas"]

@@ -153,8 +153,10 @@ def help_texts(docstring: str | None, section: str = "Parameters") -> dict[str, 
 
 
 def help_of(table: Any) -> dict[str, str]:
-    """The help of each key of a table: from its constructor, or from the Attributes of its docstring."""
-    own = help_texts(table.__doc__, "Attributes")
+    """The help of each key of a table: from its constructor, or from the Attributes of the docstrings."""
+    own = dict[str, str]()
+    for each in reversed(table.__mro__):
+        own |= help_texts(each.__doc__, "Attributes")
     return {
         field.name: field.metadata.get("help", own.get(field.name, "")) for field in dataclasses.fields(table)
     }
