@@ -11,11 +11,8 @@ from rnnlab.data import write_shapes
 from rnnlab.decoding import Ensemble, beam_search
 from rnnlab.ensembles import load_ensemble
 from rnnlab.models import ClassifierEnsemble
-from rnnlab.recipes.recipe import (
-    CaptioningEvaluationTable,
-    TranslationEvaluationTable,
-    recipe_from_dict,
-)
+from rnnlab.recipes.recipe import recipe_from_dict
+from rnnlab.recipes.tables import CaptioningEvaluationTable, TranslationEvaluationTable
 from rnnlab.tasks.search import decode
 
 from . import quick_runs

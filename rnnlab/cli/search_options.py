@@ -10,7 +10,7 @@ from rnnlab.cli.arguments import add_first, natural_number, positive_integer
 from rnnlab.decoding.method_options import METHOD_OPTIONS, unmet_needs
 from rnnlab.errors import InputError
 from rnnlab.options import Normalisation, SearchMethod
-from rnnlab.recipes.recipe import DecodingTable
+from rnnlab.recipes.tables import DecodingTable
 
 
 def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 from rnnlab import runs
 from rnnlab.metrics import JavaError
 from rnnlab.options import TokenizerName
-from rnnlab.recipes.recipe import CaptioningRecipe, DecodingTable
+from rnnlab.recipes.recipe import CaptioningRecipe
+from rnnlab.recipes.tables import DecodingTable
 from rnnlab.reporting.record import UNKNOWN, Record
 from rnnlab.runs import Run
 from rnnlab.tasks import task_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.recipes.recipe import DecodingTable, EvaluationTable
+from rnnlab.recipes.tables import DecodingTable, EvaluationTable
 from rnnlab.runs.loading import Run
 from rnnlab.tasks import task_of
 from rnnlab.tasks.discrepancy import Discrepancy

@@ -10,7 +10,7 @@ from rnnlab.decoding.search import attends
 from rnnlab.errors import InputError
 from rnnlab.ops import ops_on
 from rnnlab.ops.precision import products_in, products_precision
-from rnnlab.recipes.recipe import DecodingTable
+from rnnlab.recipes.tables import DecodingTable
 from rnnlab.runs import Run
 
 Found = TypeVar("Found")

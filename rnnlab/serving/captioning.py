@@ -13,7 +13,7 @@ from rnnlab.data.images import named_image
 from rnnlab.data.photograph_inputs import frame_of, unlike_training
 from rnnlab.errors import InputError
 from rnnlab.reading import PathLike
-from rnnlab.recipes.recipe import DecodingTable
+from rnnlab.recipes.tables import DecodingTable
 from rnnlab.reporting.captions import attended_words
 from rnnlab.runs import Run
 from rnnlab.serving.answerer import Answerer

@@ -18,7 +18,8 @@ from rnnlab.metrics import Statistics, accuracy, confusion_matrix, mean_of
 from rnnlab.models import ClassifierEnsemble, SequenceClassifier
 from rnnlab.ops import ops_for
 from rnnlab.recipes.data import DigitsTable, MnistTable
-from rnnlab.recipes.recipe import ClassificationEvaluationTable, ClassificationRecipe
+from rnnlab.recipes.recipe import ClassificationRecipe
+from rnnlab.recipes.tables import ClassificationEvaluationTable
 from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_splits
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint

@@ -11,7 +11,7 @@ from rnnlab.data.parallel import PaddedRows
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
 from rnnlab.decoding.method_options import METHOD_OPTIONS
 from rnnlab.decoding.search import TIMES_ON_GPU
-from rnnlab.recipes.recipe import DecodingTable
+from rnnlab.recipes.tables import DecodingTable
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.types import Array
 

@@ -6,7 +6,7 @@ import pytest
 
 from rnnlab import cli
 from rnnlab.cli.search_options import search_options
-from rnnlab.recipes.recipe import DecodingTable
+from rnnlab.recipes.tables import DecodingTable
 
 
 def test_every_option_of_a_search_has_its_effect(run, capsys):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab import runs
-from rnnlab.recipes.recipe import CaptioningEvaluationTable
+from rnnlab.recipes.tables import CaptioningEvaluationTable
 from rnnlab.tasks.search import decode
 from rnnlab.training import validation_loss
 

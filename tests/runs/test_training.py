@@ -7,7 +7,8 @@ import pytest
 
 from rnnlab import runs
 from rnnlab.extras import Library
-from rnnlab.recipes.recipe import CaptioningEvaluationTable, recipe_from_dict
+from rnnlab.recipes.recipe import recipe_from_dict
+from rnnlab.recipes.tables import CaptioningEvaluationTable
 from rnnlab.training.callbacks import JSONLines
 
 

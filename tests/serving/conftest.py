@@ -13,7 +13,7 @@ import pytest
 
 from rnnlab import cli
 from rnnlab.data import write_shapes
-from rnnlab.recipes.recipe import DecodingTable
+from rnnlab.recipes.tables import DecodingTable
 from rnnlab.runs import load_run
 from rnnlab.serving.server import gradio_settings, listen
 

@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from rnnlab.ops.precision import products_in, products_precision
-from rnnlab.recipes.recipe import DecodingTable
+from rnnlab.recipes.tables import DecodingTable
 from rnnlab.serving.answerer import Answerer
 
 

@@ -15,12 +15,8 @@ from rnnlab import cli, metrics, runs
 from rnnlab.data import CaptionData, write_shapes
 from rnnlab.errors import MissingDataError
 from rnnlab.metrics import JavaError
-from rnnlab.recipes.recipe import (
-    CaptioningEvaluationTable,
-    DecodingTable,
-    load_recipe,
-    recipe_from_dict,
-)
+from rnnlab.recipes.recipe import load_recipe, recipe_from_dict
+from rnnlab.recipes.tables import CaptioningEvaluationTable, DecodingTable
 from rnnlab.tasks import captioning
 from rnnlab.tasks.captioning import CaptioningTask, check_features
 from rnnlab.tasks.search import decode

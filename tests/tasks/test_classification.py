@@ -10,12 +10,8 @@ import pytest
 
 from rnnlab import cli, runs
 from rnnlab.data.pixels import PixelSplit
-from rnnlab.recipes.recipe import (
-    ClassificationEvaluationTable,
-    DecodingTable,
-    load_recipe,
-    recipe_from_dict,
-)
+from rnnlab.recipes.recipe import load_recipe, recipe_from_dict
+from rnnlab.recipes.tables import ClassificationEvaluationTable, DecodingTable
 from rnnlab.training import load_checkpoint
 
 pytestmark = pytest.mark.usefixtures("no_pictures")

@@ -9,7 +9,7 @@ from rnnlab.data.parallel import PaddedRows
 from rnnlab.decoding import Ensemble
 from rnnlab.decoding.method_options import METHOD_OPTIONS
 from rnnlab.models import Seq2Seq
-from rnnlab.recipes.recipe import DecodingTable
+from rnnlab.recipes.tables import DecodingTable
 from rnnlab.tasks import search
 
 WORDS = {"x": 0, "<UNK>": 1, "<NULL>": 2, "<END>": 3, "<START>": 4}  # not in the usual order

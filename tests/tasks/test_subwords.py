@@ -8,7 +8,8 @@ import pytest
 
 from rnnlab import cli, runs
 from rnnlab.data import Subwords
-from rnnlab.recipes.recipe import RecipeError, TranslationEvaluationTable, load_recipe
+from rnnlab.recipes.recipe import RecipeError, load_recipe
+from rnnlab.recipes.tables import TranslationEvaluationTable
 from rnnlab.training import CheckpointError, load_checkpoint
 
 from .letters import RECIPE

@@ -14,12 +14,8 @@ from rnnlab.decoding import read_lexicon
 from rnnlab.extras import Library
 from rnnlab.metrics import TRANSLATION_SCORERS
 from rnnlab.models import Seq2Seq
-from rnnlab.recipes.recipe import (
-    DecodingTable,
-    TranslationEvaluationTable,
-    load_recipe,
-    recipe_from_dict,
-)
+from rnnlab.recipes.recipe import load_recipe, recipe_from_dict
+from rnnlab.recipes.tables import DecodingTable, TranslationEvaluationTable
 from rnnlab.tasks import translation
 from rnnlab.tasks.translation import best_words, translate
 from rnnlab.training import Solver, load_checkpoint
