@@ -258,7 +258,7 @@ class Solver:
             check_interface("model", model, ("to",))
             model.to(device_of_rank(ranks, device))  # type: ignore[attr-defined]
         check_fit(model, data, objective)
-        self.model, self.data, self._objective = model, data, objective
+        self.model, self.data = model, data
         self.callbacks = check_callbacks(callbacks) if ranks.rank == 0 else []
         self.interrupted = self.stop_requested = False
         self.stop_reason: str | None = None
@@ -275,10 +275,13 @@ class Solver:
             check_without_validation(self.options, self._state.schedule)
         elif evaluate is None:
             check_interface("model", model, ("nll",))
-        self._config, self._own_evaluate = as_json(config, "Solver: config"), evaluate is not None
+        config = as_json(config, "Solver: config")
         self._storage: Storage = InMemory(model, self._state, self.options)
         if run_dir is not None:
-            self._keep_in(run_dir if isinstance(run_dir, RunDirectory) else RunDirectory(run_dir))
+            run = run_dir if isinstance(run_dir, RunDirectory) else RunDirectory(run_dir)
+            self._keep_in(
+                run, config=config, own_evaluate=evaluate is not None, objective=config_of(objective)
+            )
 
     @classmethod
     def resume(
@@ -652,20 +655,13 @@ class Solver:
         except Exception as other:
             error.add_note(f"No checkpoint was written: {str(other) or repr(other)}")
 
-    def _keep_in(self, run: RunDirectory) -> None:
-        """Write checkpoints, history and loss curve to a directory from now on."""
+    def _keep_in(self, run: RunDirectory, **saved: Any) -> None:
+        """Write history, loss curve and checkpoints, with ``saved``, to a directory from now on."""
         self.run_dir = run.path
         if self._communicator.rank:
             self._storage = OnOtherRanks(self.model, self._state, self.options)
             return
+        graphs = self._update.graphs
         self._storage = InDirectory(
-            run,
-            self.model,
-            self.data,
-            self.options,
-            self._state,
-            self._config,
-            own_evaluate=self._own_evaluate,
-            objective=config_of(self._objective),
-            graphs=self._update.graphs,
+            run, self.model, self.data, self.options, self._state, graphs=graphs, **saved
         )

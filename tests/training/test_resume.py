@@ -301,8 +301,8 @@ def test_options_come_from_the_run(make_model, data, tmp_path, capsys):
     resumed = Solver.resume(tmp_path, make_model(), data, num_epochs=2, verbose=True, print_every=5)
     assert resumed.options.batch_size == 8
     assert resumed.options.optim_config == solver.options.optim_config
-    assert resumed._config == {"name": "é"}
     resumed.train()
+    assert load_checkpoint(tmp_path / "last.h5").config == {"name": "é"}
     assert "(Iteration 11 / 14) loss: " in capsys.readouterr().out
 
 
