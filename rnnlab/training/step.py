@@ -101,48 +101,6 @@ class Update:
         """The loss of the last update: a float, or an array () on the GPU."""
         return self._gradient_monitor.loss
 
-    def _rolled_out(self, batch: Prepared, rng: np.random.Generator) -> Prepared:
-        """The parts of the loss's batch, which the objective computes from parts of a batch of the data."""
-        assert self._objective is not None
-        rollouts = [
-            (part.number, self._objective(self._model, part.arrays, own))
-            for part, own in zip(batch.parts, self._generators(batch.parts, rng), strict=True)
-        ]
-        if any("sentence_weights" not in made.options for _, made in rollouts):
-            raise InputError(
-                f"the objective {type(self._objective).__name__} returned options without sentence_weights"
-            )
-        return Prepared(
-            [Part(number, made.arrays, made.options) for number, made in rollouts],
-            sum(made.examples for _, made in rollouts),
-            sum(made.tokens for _, made in rollouts),
-            means=_mean((made.examples, made.means) for _, made in rollouts),
-        )
-
-    def _of_all_ranks(self, batch: Prepared) -> tuple[Prepared, bool]:
-        """The batch with its sizes and means over all ranks, and whether every rank has rows.
-
-        The model gets the loss weights of rank 0.
-        """
-        own = dict(_loss_weights(self._model))
-        ranks = self._communicator.gather((batch.examples, batch.tokens, batch.means, own))
-        examples, tokens, _, weights = zip(*ranks, strict=True)
-        for name, weight in weights[0].items() if self._communicator.rank else ():
-            if weight != own.get(name):  # a callback, which rank 0 alone calls, has changed it
-                setattr(self._model, name, weight)
-        means = _mean((rows, means) for rows, _, means, _ in ranks)
-        return batch._replace(examples=sum(examples), tokens=sum(tokens), means=means), all(examples)
-
-    def _averaged_over_sentences(self, batch: Prepared) -> Prepared:
-        """Scale the weights of sentences so that a model that divides by tokens computes a mean over them."""
-        if not averages_tokens(self._model):
-            return batch
-        factor, parts = batch.tokens / batch.examples, []
-        for part in batch.parts:
-            weights = {"sentence_weights": part.options["sentence_weights"] * factor}
-            parts.append(part._replace(options={**part.options, **weights}))
-        return batch._replace(parts=parts)
-
     def __call__(
         self, batch: Prepared, state: TrainingState, hold: Callable[[], None] = lambda: None
     ) -> Prepared:
@@ -193,42 +151,6 @@ class Update:
             state.average.update(self._model.params.flat, state.iteration)
         return batch
 
-    def _apply(self, loss: Any, terms: Terms, state: TrainingState) -> None:
-        """Record and clip the gradient, and call the update rule."""
-        self._groups.clear_frozen(self.grads)
-        self._gradient_monitor.record_and_clip(state.iteration + 1, loss, terms)
-        self._step(state)
-
-    def _step(self, state: TrainingState) -> None:
-        params, rule = self._model.params, state.rule
-        scale, multiplier = self._gradient_monitor.scale, state.multiplier
-        self._groups.decay(params.flat, rule.learning_rate * multiplier, scale)
-        rule.step(params.flat, self.grads.flat, scale=scale, multiplier=multiplier, parts=self._groups.rates)
-
-    def _in_a_graph(self, parts: Any, state: TrainingState) -> None:
-        """Launch the step of padded parts as a CUDA graph."""
-        graphs_of = self._model.params.flat, state
-        if self._graphs is None or any(map(operator.is_not, graphs_of, self._graphs_of)):
-            this, model = weakref.ref(self), self._model  # no cycle, so that graphs end with their solver
-            self._graphs = StepGraphs(
-                lambda parts: this()._padded_step(parts, state),  # type: ignore[union-attr]
-                lambda: _loss_weights(model),
-            )
-            self._graphs_of = graphs_of
-        self._graphs(parts, state.rng, lambda: self._step(state))
-
-    def _padded_step(self, parts: Sequence[Any], state: TrainingState) -> None:
-        """The whole step on padded parts, without waiting for the device."""
-        model: Any = self._model
-        grads, rng = self.grads, self._dropout_rng(state.rng)
-        grads.flat[...] = 0
-        losses = (model.padded_loss(part, rng=rng, grads=grads) for part in parts)
-        self._apply(*_added(map(self._with_terms, losses)), state)
-
-    def _with_terms(self, loss: Any) -> tuple[Any, Terms]:
-        """The loss that the model has just computed, and its terms."""
-        return loss, getattr(self._model, "last_terms", NO_TERMS)
-
     def read(self, first: int) -> list[Recorded]:
         """The records of the updates since the last call, the first of which is ``first``.
 
@@ -239,16 +161,47 @@ class Update:
         """
         return self._gradient_monitor.read(first)
 
-    def _out_of_memory(self, batch: Prepared, state: TrainingState, error: MemoryError) -> MemoryError:
-        """The error with the sizes that determine the memory and the options that reduce it."""
-        flat, slots = self._model.params.flat, 2 + len(state.rule.slots) + (state.average is not None)
-        return MemoryError(
-            f"iteration {state.iteration + 1}: out of memory: {error}; parameters, gradients and the update "
-            f"rule's state are {slots * flat.nbytes / 1e6:,.0f} MB, and the batch has {batch.examples} "
-            f"examples and {batch.tokens} tokens, in {self._options.accumulate} parts: a smaller batch_size "
-            "needs less, and a larger accumulate computes the gradient in more parts"
-            + ("; graphs take memory of their own, which graphs=False saves" * self.graphs)
+    def _rolled_out(self, batch: Prepared, rng: np.random.Generator) -> Prepared:
+        """The parts of the loss's batch, which the objective computes from parts of a batch of the data."""
+        assert self._objective is not None
+        rollouts = [
+            (part.number, self._objective(self._model, part.arrays, own))
+            for part, own in zip(batch.parts, self._generators(batch.parts, rng), strict=True)
+        ]
+        if any("sentence_weights" not in made.options for _, made in rollouts):
+            raise InputError(
+                f"the objective {type(self._objective).__name__} returned options without sentence_weights"
+            )
+        return Prepared(
+            [Part(number, made.arrays, made.options) for number, made in rollouts],
+            sum(made.examples for _, made in rollouts),
+            sum(made.tokens for _, made in rollouts),
+            means=_mean((made.examples, made.means) for _, made in rollouts),
         )
+
+    def _of_all_ranks(self, batch: Prepared) -> tuple[Prepared, bool]:
+        """The batch with its sizes and means over all ranks, and whether every rank has rows.
+
+        The model gets the loss weights of rank 0.
+        """
+        own = dict(_loss_weights(self._model))
+        ranks = self._communicator.gather((batch.examples, batch.tokens, batch.means, own))
+        examples, tokens, _, weights = zip(*ranks, strict=True)
+        for name, weight in weights[0].items() if self._communicator.rank else ():
+            if weight != own.get(name):  # a callback, which rank 0 alone calls, has changed it
+                setattr(self._model, name, weight)
+        means = _mean((rows, means) for rows, _, means, _ in ranks)
+        return batch._replace(examples=sum(examples), tokens=sum(tokens), means=means), all(examples)
+
+    def _averaged_over_sentences(self, batch: Prepared) -> Prepared:
+        """Scale the weights of sentences so that a model that divides by tokens computes a mean over them."""
+        if not averages_tokens(self._model):
+            return batch
+        factor, parts = batch.tokens / batch.examples, []
+        for part in batch.parts:
+            weights = {"sentence_weights": part.options["sentence_weights"] * factor}
+            parts.append(part._replace(options={**part.options, **weights}))
+        return batch._replace(parts=parts)
 
     def _gradient(self, batch: Prepared, state: TrainingState, all_have_rows: bool) -> tuple[Any, Terms]:
         """Compute the gradient of a batch, on all ranks and in parts; return loss and terms."""
@@ -297,6 +250,53 @@ class Update:
     def _dropout_rng(self, rng: np.random.Generator) -> np.random.Generator | None:
         """The generator, None if the objective asks for a loss without dropout."""
         return rng if self._objective is None or self._objective.dropout else None
+
+    def _with_terms(self, loss: Any) -> tuple[Any, Terms]:
+        """The loss that the model has just computed, and its terms."""
+        return loss, getattr(self._model, "last_terms", NO_TERMS)
+
+    def _apply(self, loss: Any, terms: Terms, state: TrainingState) -> None:
+        """Record and clip the gradient, and call the update rule."""
+        self._groups.clear_frozen(self.grads)
+        self._gradient_monitor.record_and_clip(state.iteration + 1, loss, terms)
+        self._step(state)
+
+    def _step(self, state: TrainingState) -> None:
+        params, rule = self._model.params, state.rule
+        scale, multiplier = self._gradient_monitor.scale, state.multiplier
+        self._groups.decay(params.flat, rule.learning_rate * multiplier, scale)
+        rule.step(params.flat, self.grads.flat, scale=scale, multiplier=multiplier, parts=self._groups.rates)
+
+    def _in_a_graph(self, parts: Any, state: TrainingState) -> None:
+        """Launch the step of padded parts as a CUDA graph."""
+        graphs_of = self._model.params.flat, state
+        if self._graphs is None or any(map(operator.is_not, graphs_of, self._graphs_of)):
+            this, model = weakref.ref(self), self._model  # no cycle, so that graphs end with their solver
+            self._graphs = StepGraphs(
+                lambda parts: this()._padded_step(parts, state),  # type: ignore[union-attr]
+                lambda: _loss_weights(model),
+            )
+            self._graphs_of = graphs_of
+        self._graphs(parts, state.rng, lambda: self._step(state))
+
+    def _padded_step(self, parts: Sequence[Any], state: TrainingState) -> None:
+        """The whole step on padded parts, without waiting for the device."""
+        model: Any = self._model
+        grads, rng = self.grads, self._dropout_rng(state.rng)
+        grads.flat[...] = 0
+        losses = (model.padded_loss(part, rng=rng, grads=grads) for part in parts)
+        self._apply(*_added(map(self._with_terms, losses)), state)
+
+    def _out_of_memory(self, batch: Prepared, state: TrainingState, error: MemoryError) -> MemoryError:
+        """The error with the sizes that determine the memory and the options that reduce it."""
+        flat, slots = self._model.params.flat, 2 + len(state.rule.slots) + (state.average is not None)
+        return MemoryError(
+            f"iteration {state.iteration + 1}: out of memory: {error}; parameters, gradients and the update "
+            f"rule's state are {slots * flat.nbytes / 1e6:,.0f} MB, and the batch has {batch.examples} "
+            f"examples and {batch.tokens} tokens, in {self._options.accumulate} parts: a smaller batch_size "
+            "needs less, and a larger accumulate computes the gradient in more parts"
+            + ("; graphs take memory of their own, which graphs=False saves" * self.graphs)
+        )
 
 
 def _as_floats(loss: Any, terms: Terms) -> tuple[float | None, Terms]:
