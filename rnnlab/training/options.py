@@ -85,14 +85,14 @@ class Options(SimpleNamespace):
         """
         others = ("self", *NOT_OPTIONS)
         options = {name: as_plain(value) for name, value in arguments.items() if name not in others}
-        own_schedule = callable(options["schedule"]) and not isinstance(options["schedule"], type)
-        if not own_schedule and not isinstance(options["schedule"], Mapping | None):
+        schedule = options["schedule"]
+        is_function = callable(schedule) and not isinstance(schedule, type)
+        if not is_function and not isinstance(schedule, Mapping | None):
             raise InputError(
-                f"Solver: schedule is {options['schedule']!r}, expected a mapping such as "
+                f"Solver: schedule is {schedule!r}, expected a mapping such as "
                 "{'name': 'step', 'every': 3}, a function of iteration and epoch, or None"
             )
-        checked = {name: each for name, each in options.items() if not (name == "schedule" and own_schedule)}
-        check_options("Solver", solver, checked)
+        check_options("Solver", solver, options | {"schedule": None} if is_function else options)
         rules = rules_of(SimpleNamespace(**options))
         options["optim_config"] = rules.update_rule.config()
         options["schedule"] = rules.schedule.config()
