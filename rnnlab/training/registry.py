@@ -100,7 +100,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     def _check(self, name: str, entry: Any) -> None:
         if not isinstance(entry, type):
             raise InputTypeError(f"{self._argument} {name}: found {entry!r}, expected a class")
-        if lost := ", ".join(_fields_that_are_none(entry)):
+        if lost := ", ".join(_ignored_options(entry)):
             raise InputTypeError(
                 f"{self._argument} {name}: {entry.__name__} is not a dataclass, so it ignores the options "
                 f"{lost}: put @dataclass(kw_only=True) above the class"
@@ -121,7 +121,7 @@ def _qualified(entry: type) -> tuple[str, str]:
     return entry.__module__, entry.__qualname__
 
 
-def _fields_that_are_none(entry: type) -> list[str]:
+def _ignored_options(entry: type) -> list[str]:
     """The annotated attributes of a class that inherits from a dataclass but is not a dataclass itself."""
     if "__dataclass_fields__" in vars(entry) or not hasattr(entry, "__dataclass_fields__"):
         return []

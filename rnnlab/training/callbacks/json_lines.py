@@ -90,7 +90,7 @@ def _lines(path: Path) -> list[tuple[str, int, int]]:
 
 def _keep(path: Path, lines: Sequence[tuple[str, int, int]], iteration: int, epoch: int) -> None:
     """Keep the lines up to an iteration and an epoch."""
-    kept = "".join(line for line, *of in lines if of[0] <= iteration and of[1] <= epoch)
+    kept = "".join(line for line, at, in_epoch in lines if at <= iteration and in_epoch <= epoch)
     if kept.encode() != path.read_bytes():
         with atomic_text(path) as file:
             file.write(kept)
