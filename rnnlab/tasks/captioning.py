@@ -139,10 +139,6 @@ class CaptioningEvaluation:
         }
 
 
-def _open_course(directory: PathLike, **options: Any) -> CaptionData:
-    return CaptionData.from_course(directory, **options)
-
-
 def _open_karpathy(annotations: PathLike, **options: Any) -> CaptionData:
     return open_annotated(read_karpathy(annotations), **options)
 
@@ -162,7 +158,7 @@ class CaptioningTask(Task):
     metrics = tuple(METRICS)
     openers: ClassVar = {
         ShapesTable: open_shapes,
-        CourseTable: _open_course,
+        CourseTable: CaptionData.from_course,
         KarpathyTable: _open_karpathy,
         CocoTable: _open_coco,
     }
