@@ -95,15 +95,14 @@ def train(
     start = stages[0].training.warm_start
     checkpoint = None if start is None else _start_of(Path(start))
     arguments = _solver_arguments(stages, progress, device, graphs, communicator)
-    _check_logs(callbacks, stages)
-    recipe.callbacks.callbacks()  # an extra that is missing is an error before the data are read
+    _check_callbacks(callbacks, recipe)
     data = open_data(recipe.data)
     task_of(recipe).check_scorable(recipe, data)
     if recipe.stage:
         check_stages(stages, new_model(recipe, data), task_of(recipe).training_data(recipe, data))
     run = Run(path, recipe, data, None)
     with rank_0_prints(arguments["communicator"]):
-        return _train_stages(run, stages, checkpoint, arguments, callbacks, {})
+        return _train_stages(run, stages, arguments, callbacks, start=checkpoint)
 
 
 def resume(
@@ -166,8 +165,8 @@ def resume(
     if num_epochs is not None:
         recipe = with_epochs(recipe, num_epochs, overrides)
     stages = recipe.stages()
-    _check_is_whole(path, len(stages))
     directories = [stage.directory(path) for stage in stages]
+    _check_is_whole(path, directories)
     if under_way not in directories:
         raise InputError(f"{under_way} is a separate run, not a stage of one in {path}: resume {under_way}")
     left = stages[directories.index(under_way) :]
@@ -181,11 +180,10 @@ def resume(
     if graphs is None:
         graphs = checkpoint.solver.get("options", {}).get("graphs")
     arguments = _solver_arguments(left, progress, device, graphs, communicator)
-    _check_logs(callbacks, stages)
-    recipe.callbacks.callbacks()
+    _check_callbacks(callbacks, recipe)
     run = Run(path, recipe, open_data_of_run(recipe), None)
     with rank_0_prints(arguments["communicator"]):
-        return _train_stages(run, left, None, arguments, callbacks, resumed)
+        return _train_stages(run, left, arguments, callbacks, resumed=resumed)
 
 
 def _solver_arguments(
@@ -211,23 +209,34 @@ def _solver_arguments(
     return {"progress": progress, "device": device, "graphs": graphs, "communicator": ranks}
 
 
-def _check_logs(callbacks: Sequence[Callback], stages: Sequence[Stage]) -> None:
-    """Raise ValueError if a log of several stages has a path, which can hold that of one stage only."""
+def _check_callbacks(callbacks: Sequence[Callback], recipe: Recipe) -> None:
+    """Check the callbacks given and those of a recipe, before the data are read.
+
+    Raises
+    ------
+    ImportError
+        If an extra of the recipe's callbacks is not installed.
+    ValueError
+        If a log of several stages has a path, which can hold that of one stage only.
+    """
+    count = len(recipe.stages())
     for callback in check_callbacks(callbacks):
-        if len(stages) > 1 and isinstance(callback, JSONLines | TensorBoard) and callback.path is not None:
+        if count > 1 and isinstance(callback, JSONLines | TensorBoard) and callback.path is not None:
             raise InputError(
                 f"callbacks has a {type(callback).__name__} with path {str(callback.path)!r}, expected none "
-                f"with {len(stages)} stages: without a path, each has its log in its own directory"
+                f"with {count} stages: without a path, each has its log in its own directory"
             )
+    recipe.callbacks.callbacks()
 
 
 def _train_stages(
     run: Run,
     stages: Sequence[Stage],
-    start: Path | None,
     arguments: Mapping[str, Any],
     callbacks: Sequence[Callback],
-    resumed: Mapping[str, Any],
+    *,
+    start: Path | None = None,
+    resumed: Mapping[str, Any] = {},
 ) -> Run:
     """Train stages, the first from its own last checkpoint, from the checkpoint ``start``, or from scratch.
 
@@ -352,8 +361,7 @@ def _under_way(path: Path) -> Path:
     return begun[-1] if begun else path
 
 
-def _check_is_whole(path: Path, num_stages: int) -> None:
-    """Raise ValueError if the directory is that of a stage of another run."""
-    names = [f"stage{number}" for number in range(1, num_stages)]
-    if path.resolve().name in names and not (path / "stage1").exists():
-        raise InputError(f"{path} is one stage of {num_stages} of a run: resume {path.resolve().parent}")
+def _check_is_whole(path: Path, stages: Sequence[Path]) -> None:
+    """Raise ValueError if a directory, which would hold those of the stages, is that of a stage itself."""
+    if path.resolve().name in [stage.name for stage in stages[:-1]] and not stages[0].exists():
+        raise InputError(f"{path} is one stage of {len(stages)} of a run: resume {path.resolve().parent}")
