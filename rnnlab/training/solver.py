@@ -353,10 +353,18 @@ class Solver:
         checkpoint = load_saved_run(run.last, model, data, evaluate=evaluate, objective=objective)
         options = with_changes(checkpoint.solver["options"], changes, learning_rate)
         options["schedule"] = resumed_schedule(options.get("schedule"), schedule)
-        given: dict[str, Any] = {"objective": objective, "device": device, "evaluate": evaluate}
-        given["communicator"] = communicator
-        config = checkpoint.config if config is None else config
-        solver = cls(model, data, callbacks=callbacks, config=config, run_dir=run, **given, **options)
+        solver = cls(
+            model,
+            data,
+            objective=objective,
+            communicator=communicator,
+            device=device,
+            evaluate=evaluate,
+            callbacks=callbacks,
+            run_dir=run,
+            config=checkpoint.config if config is None else config,
+            **options,
+        )
         solver._state.load(run.last, checkpoint, model.params.flat)
         if len(solver.history) > solver.options.num_epochs:
             raise InputError(
