@@ -98,3 +98,8 @@ def test_changes_of_a_run():
     saved = {"optim_config": {"learning_rate": 0.1, "beta1": 0.5}}
     assert with_changes(saved, {}, 0.2) == {"optim_config": {"learning_rate": 0.2, "beta1": 0.5}}
     assert saved["optim_config"]["learning_rate"] == 0.1
+
+
+def test_the_docstring_of_resume_lists_what_can_change():
+    text = " ".join(Solver.resume.__doc__.split())
+    assert text.partition("New values of ")[2].partition(". ")[0] == ", ".join(CHANGEABLE)
