@@ -32,8 +32,6 @@ _ARGUMENTS = {name: each for model in _MODELS for name, each in arguments_of(mod
 # Keys of [training] that are the same in all stages.
 _OF_ALL_STAGES = ("restore_best", "checkpoint_every", "checkpoint_minutes", "prefetch")
 
-OF_STAGES = ("losses", "self_critical")  # keys that [training] does not have
-
 
 @with_keys({name: _ARGUMENTS[name] for name in LOSSES}, unset=True)
 class LossWeights(Table):
@@ -51,6 +49,10 @@ class StageTable(Table):
 
     losses: LossWeights = field(default_factory=LossWeights)
     self_critical: SelfCriticalTable | None = None  # train for CIDEr-D of sampled captions
+
+
+# Keys that [training] does not have.
+OF_STAGES = {each.name for each in fields(StageTable)} - {each.name for each in fields(TrainingTable)}
 
 
 @dataclass(frozen=True)
