@@ -129,7 +129,7 @@ def describe_model(model: Any) -> dict[str, Any]:
         If the ``config`` of a subclass of one of rnnlab's models are not the arguments of its constructor.
     """
     _check_config(model)
-    return {"class": type(model).__name__, "config": json.loads(_as_json("model", model.config()))}
+    return {"class": type(model).__name__, "config": json.loads(_json_text("model", model.config()))}
 
 
 def _check_config(model: Any) -> None:
@@ -177,7 +177,7 @@ def save_checkpoint(
         preprocessing = file.create_group("preprocessing")
         for name, value in checkpoint.preprocessing.items():
             is_array = isinstance(value, np.ndarray)
-            _write(preprocessing, name, value if is_array else np.bytes_(_as_json("preprocessing", value)))
+            _write(preprocessing, name, value if is_array else np.bytes_(_json_text("preprocessing", value)))
         optimiser = file.create_group("optimiser")
         for name, value in checkpoint.optimiser.items():
             if name == "steps":
@@ -188,10 +188,10 @@ def save_checkpoint(
             _write(file, "average", _on_host(checkpoint.average))
         _write(file, "losses", np.asarray(checkpoint.losses, np.float64))
         for name in _JSON:
-            _write(file, name, np.bytes_(_as_json(name, getattr(checkpoint, name))))
+            _write(file, name, np.bytes_(_json_text(name, getattr(checkpoint, name))))
 
 
-def _as_json(name: str, value: Any) -> str:
+def _json_text(name: str, value: Any) -> str:
     """A field as JSON text. NumPy's numbers, which a callback may put into the history, become Python's."""
 
     def plain(part: Any) -> Any:

@@ -448,7 +448,7 @@ class Solver:
                 ExitStack() as ends,
             ):
                 self._storage.begin()
-                self._saved = time.monotonic()
+                self._saved_at = time.monotonic()
                 self._check_ranks()
                 for callback in self.callbacks:
                     ends.callback(callback.on_end, self)
@@ -533,7 +533,7 @@ class Solver:
         every, minutes = self.options.checkpoint_every, self.options.checkpoint_minutes
         if every is not None and self._state.iteration % every == 0:
             return True
-        return minutes is not None and time.monotonic() - self._saved >= 60 * minutes
+        return minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes
 
     def _results_are_due(self) -> bool:
         """Whether the losses of the iterations so far are to be shown now."""
@@ -639,7 +639,7 @@ class Solver:
 
     def _save(self) -> None:
         """Write the checkpoint to resume from."""
-        self._saved = time.monotonic()
+        self._saved_at = time.monotonic()
         if path := self._storage.save():
             self._notify("on_checkpoint", path)
 
