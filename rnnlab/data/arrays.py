@@ -74,19 +74,33 @@ class ArrayData(SplitData[tuple[Any, ...]]):
         return _rows_of(self.split(split), indices)
 
     def check_model(self, model: Any) -> None:
-        """Check that padding has the token that it has in a model of sentences, which does not count it.
+        """Check that sentences have the tokens of the model for padding, and for the start of a sentence.
 
         Raises
         ------
         ValueError
-            If it has another one. A subclass with its own ``num_tokens`` is not checked.
+            If padding has another token, or a sentence does not begin with the model's ``start_token``. A
+            subclass with its own ``num_tokens`` is not checked.
         """
         padding = getattr(model, "null_token", None)
-        if padding not in (None, self.null_token) and type(self).num_tokens is ArrayData.num_tokens:
+        if padding is None or type(self).num_tokens is not ArrayData.num_tokens:
+            return
+        if padding != self.null_token:
             raise InputError(
                 f"ArrayData: null_token is {self.null_token}, expected the model's token of padding: "
                 f"null_token={padding}"
             )
+        if (start := getattr(model, "start_token", None)) is None:
+            return
+        for split, arrays in self.splits.items():
+            sentences = _flat(arrays)[-1]
+            wrong = np.argwhere(sentences[..., :1] != start)
+            if wrong.size:
+                found = sentences[tuple(wrong[0][:-1])].tolist()
+                raise InputError(
+                    f"ArrayData: {split}: the last array has the sentence {found!r:.60}, expected the "
+                    f"model's <START> first, the token {start}"
+                )
 
     def num_tokens(self, batch: tuple[Any, ...]) -> int:
         """The number of targets in ``batch``."""

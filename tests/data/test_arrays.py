@@ -1,5 +1,7 @@
 """Arrays in memory as a data set."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -96,6 +98,28 @@ def test_padding_that_is_not_the_models(rng, padding):
             return model.nll(*batch)[1]
 
     assert train(model, Counted(data.splits)).loss_history
+
+
+def test_sentences_without_start(rng):
+    """Their first word would never be predicted; so would a source in the place of the target."""
+    source, target, features = sentences(rng, 6, start=False), sentences(rng, 6), rng.standard_normal((6, 4))
+    captioner, translator = CaptioningRNN(WORDS, 4, 3, 4), Seq2Seq(WORDS, WORDS, 3, 4)
+    late = {"train": (features, target), "val": (features, np.stack([target, source], axis=1))}
+    for model, splits, split, row in (
+        (captioner, {"train": (features, source)}, "train", source[0]),
+        (translator, {"train": (target, source)}, "train", source[0]),
+        (captioner, late, "val", source[0]),
+    ):
+        message = f"ArrayData: {split}: the last array has the sentence {row.tolist()}, expected the model's"
+        with pytest.raises(ValueError, match=re.escape(f"{message} <START> first, the token 1")):
+            train(model, ArrayData(splits, null_token=0))
+
+
+def test_a_vocabulary_without_start(rng):
+    """The course's dictionaries have none."""
+    words = {"<NULL>": 0, "a": 1, "b": 2}
+    data = ArrayData({"train": (rng.standard_normal((6, 4)), rng.integers(1, 3, size=(6, 5)))}, null_token=0)
+    assert train(CaptioningRNN(words, 4, 3, 4), data).loss_history
 
 
 def test_each_split_has_sentences():
