@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ Array: TypeAlias = Any
 Params: TypeAlias = Mapping[str, Array]  # parameters by name
 Shape: TypeAlias = tuple[int, ...]
 Shapes: TypeAlias = dict[str, Shape]
+Indices: TypeAlias = np.ndarray | Sequence[int]  # of examples
 
 # The arrays of a recurrent state, each (N, H): (h,) for most cells, (h, c) for an LSTM.
 State: TypeAlias = tuple[Array, ...]

@@ -17,7 +17,6 @@ ROOT = Path(__file__).resolve().parents[1]
 # Modules without a test file of their name, and the file that tests them. Do not add to it: write a file.
 TESTED_IN = {
     # re-exports, types and interfaces
-    "types": "test_layout",
     "training/protocols": "training/test_solver",
     "ops/numpy/regularised": "ops/test_step_masks",
     # all of these run through the same checks, one case each

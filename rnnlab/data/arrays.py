@@ -10,6 +10,7 @@ import numpy as np
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
 from rnnlab.data.split_data import SplitData
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.types import Indices
 
 
 class ArrayData(SplitData[tuple[Any, ...]]):
@@ -69,7 +70,7 @@ class ArrayData(SplitData[tuple[Any, ...]]):
             found = ", ".join(self.splits) or "no split"
             raise InputError(f"ArrayData: found {found}, expected examples of a split train")
 
-    def batch(self, split: str, indices: np.ndarray) -> tuple[Any, ...]:
+    def batch(self, split: str, indices: Indices) -> tuple[Any, ...]:
         """The arrays of the rows ``indices`` (N,)."""
         return _rows_of(self.split(split), indices)
 
@@ -150,5 +151,5 @@ def _flat(arrays: tuple[Any, ...]) -> list[Any]:
     return [each for array in arrays for each in (_flat(array) if isinstance(array, tuple) else [array])]
 
 
-def _rows_of(arrays: tuple[Any, ...], indices: np.ndarray) -> tuple[Any, ...]:
+def _rows_of(arrays: tuple[Any, ...], indices: Indices) -> tuple[Any, ...]:
     return tuple(_rows_of(array, indices) if isinstance(array, tuple) else array[indices] for array in arrays)

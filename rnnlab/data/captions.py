@@ -22,6 +22,7 @@ from rnnlab.data.splits import CaptionSplit, with_decoded_references
 from rnnlab.data.vocabulary import END, NULL, START, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError, MissingDataError
 from rnnlab.reading import PathLike, mismatch
+from rnnlab.types import Indices
 
 
 class CaptionData(SplitData[CaptionSplit]):
@@ -208,7 +209,7 @@ class CaptionData(SplitData[CaptionSplit]):
         chosen = self.split(split)
         return batches(chosen.epoch_order(chosen.image_idxs, rng), batch_size)
 
-    def batch(self, split: str, indices: np.ndarray) -> tuple[Any, np.ndarray]:
+    def batch(self, split: str, indices: Indices) -> tuple[Any, np.ndarray]:
         """The features (N, ..., D), or a tuple with global ones, and the captions (N, L) of ``indices``."""
         chosen = self.split(split)
         return chosen.features_at(chosen.image_idxs[indices]), chosen.captions[indices]

@@ -17,6 +17,7 @@ from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.errors import InputError, MissingDataError
 from rnnlab.reading import PathLike
+from rnnlab.types import Indices
 
 
 class JointSplit:
@@ -87,7 +88,7 @@ class JointCaptionData:
             self._joint[name] = JointSplit(list(splits.values()))
         return self._joint[name]
 
-    def batch(self, split: str, indices: np.ndarray) -> tuple[tuple[Any, ...], np.ndarray]:
+    def batch(self, split: str, indices: Indices) -> tuple[tuple[Any, ...], np.ndarray]:
         """The features and the captions (N, L) of the captions ``indices``."""
         chosen = self.split(split)
         return chosen.features_at(chosen.image_idxs[indices]), chosen.captions[indices]

@@ -25,6 +25,7 @@ from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_options
+from rnnlab.types import Indices
 
 Pair = tuple[Words, Words]  # a source and a target
 
@@ -215,7 +216,7 @@ class ParallelData(SplitData[ParallelSplit]):
         shuffled = batches(order, batch_size)
         return [shuffled[k] for k in rng.permutation(len(shuffled))]
 
-    def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def batch(self, split: str, indices: Indices) -> tuple[np.ndarray, np.ndarray]:
         """The sources (N, L) and the targets (N, M) of the pairs ``indices`` (N,), int32."""
         chosen, rows = self.split(split), np.asarray(indices)
         if rows.size and rows.dtype.kind not in "iu":

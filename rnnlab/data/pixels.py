@@ -21,6 +21,7 @@ from rnnlab.data.split_data import SplitData, drawn
 from rnnlab.errors import InputError
 from rnnlab.options import Count, Natural, check_options
 from rnnlab.reading import mismatch
+from rnnlab.types import Indices
 
 Labelled = tuple[np.ndarray, np.ndarray]  # images (N, height, width) uint8 and labels (N,) integers
 
@@ -190,7 +191,7 @@ class PixelData(SplitData[PixelSplit]):
             kept = drawn(len(train), max_train)
             self.splits["train"] = PixelSplit(train.pixels[kept], train.labels[kept])
 
-    def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def batch(self, split: str, indices: Indices) -> tuple[np.ndarray, np.ndarray]:
         """The pixels (N, T, 1) float32 in [0, 1] and the labels (N,) of the images ``indices`` (N,)."""
         chosen = self.split(split)
         pixels = chosen.pixels[indices, :, None] / np.float32(self.white)

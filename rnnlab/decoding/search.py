@@ -38,16 +38,16 @@ TIMES_ON_GPU = 8  # as many rows on a GPU, where the time of a step hardly depen
 
 
 class StepModel(Protocol):
-    """The members of a model that a search needs."""
+    """The members of a model that a search needs. A model may give the arguments other names."""
 
     start_token: int
     end_token: int
 
-    def start(self, source: Any) -> DecodingState:
+    def start(self, source: Any, /) -> DecodingState:
         """The state before the first token, with a row for each row of source."""
         ...
 
-    def advance(self, state: DecodingState, tokens: Array) -> tuple[Array, DecodingState]:
+    def advance(self, state: DecodingState, tokens: Array, /) -> tuple[Array, DecodingState]:
         """Log-probabilities (N, V) of the token after ``tokens`` (N,), and the state after ``tokens``.
 
         The first tokens are a NumPy array. On a GPU, all later ones of a beam search are CuPy arrays.
