@@ -79,8 +79,9 @@ class UpdateRule(Configured, ABC):
                 f"{cls.__name__}: slots is {found!r}, expected a tuple of different identifiers, not 'steps'"
             )
 
+    # Any, so that to type checkers a rule may name the arrays of its state
     @abstractmethod
-    def update(self, w: Array, dw: Array, *state: Array, learning_rate: float, scale: float) -> None:
+    def update(self, w: Array, dw: Array, *state: Any, **factors: Any) -> None:
         """Update parameters and state in place.
 
         Parameters

@@ -156,8 +156,11 @@ class Cell(ABC):
         """
         return {"Wh": (hidden_dim, self.num_gates * hidden_dim)}
 
+    # Any, so that to type checkers a cell may have candidate_mask, or no option
     @abstractmethod
-    def step_forward(self, a: Array, state: State, params: Params, **options: Any) -> tuple[State, Any]:
+    def step_forward(
+        self, a: Array, state: State, params: Params, *arguments: Any, **options: Any
+    ) -> tuple[State, Any]:
         """One step.
 
         Parameters
