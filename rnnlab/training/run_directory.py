@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rnnlab.errors import InputTypeError
 from rnnlab.files import atomic_text, write_json
 from rnnlab.locks import DirectoryLock, locked
 from rnnlab.reading import load_json
@@ -113,9 +114,13 @@ class RunDirectory(os.PathLike[str]):
         If there is no run and ``resume`` is true.
     NotADirectoryError
         If ``path`` is a file.
+    TypeError
+        If it is not a path.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, resume: bool = False) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise InputTypeError(f"Solver: run_dir is {path!r:.80}, expected a path")
         self.path = Path(path)
         self.config, self.last, self.best = (
             self.path / name for name in ("config.json", "last.h5", "best.h5")

@@ -247,8 +247,6 @@ class Solver:
             check_interface("objective", objective, ("check", "config", "dropout", "__call__"))
         if evaluate is not None and not callable(evaluate):
             raise InputTypeError(f"Solver: evaluate is {evaluate!r}, expected a function of the model")
-        if not isinstance(run_dir, str | os.PathLike | None):
-            raise InputTypeError(f"Solver: run_dir is {run_dir!r}, expected a path")
         self.options, rules = Options.of(Solver, locals())
         for name in ("checkpoint_every", "checkpoint_minutes"):
             if run_dir is None and (every := getattr(self.options, name)) is not None:

@@ -7,6 +7,7 @@ import pytest
 
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.run_directory import RunDirectory, checkpoint_of, stage_directories
+from rnnlab.training.solver import Solver
 
 
 def test_nothing_is_made_before_something_is_written(tmp_path):
@@ -14,6 +15,11 @@ def test_nothing_is_made_before_something_is_written(tmp_path):
     assert not run.path.parent.exists()
     run.write_config({"x": 1, "ü": [1.5, None]})
     assert json.loads(run.config.read_text()) == {"x": 1, "ü": [1.5, None]}
+
+
+def test_what_is_no_path(model, data):
+    with pytest.raises(TypeError, match=r"Solver: run_dir is <.*Model object.*, expected a path"):
+        Solver.resume(model, "run", data)
 
 
 @pytest.mark.parametrize("name", ["best.h5", "last.h5"])
