@@ -34,6 +34,9 @@ class CaptionedImages:
         self.preprocessing, self.num_tokens = data.preprocessing, data.num_tokens
         self.images = np.unique(data.split("train").image_idxs)
 
+    def __repr__(self) -> str:
+        return f"CaptionedImages({len(self.images):,} images of {self._data!r})"
+
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
         """The examples of one pass over ``split``, as :meth:`CaptionData.epoch`."""
         if split != "train":

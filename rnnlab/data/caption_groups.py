@@ -53,6 +53,10 @@ class CaptionGroups(CaptionedImages):
         self.captions_per_image = captions_per_image
         self._captions, self._firsts, self._counts = _by_image(data.split("train").image_idxs)
 
+    def __repr__(self) -> str:
+        each = f"{self.captions_per_image} captions of {len(self.images):,} images"
+        return f"CaptionGroups({each} of {self._data!r})"
+
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
         """The examples of one pass over ``split``, a batch at a time; the last batch may be smaller.
 

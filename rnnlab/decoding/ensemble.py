@@ -98,6 +98,10 @@ class Ensemble:
         self._attending = [k for k, model in enumerate(self.models) if attends(model)]
         self.attention: Callable[[DecodingState], Array] | None = self._attention if self._attending else None
 
+    def __repr__(self) -> str:
+        members = ", ".join(type(model).__name__ for model in self.models)
+        return f"Ensemble({members}; average={self.average!r})"
+
     def _of_first(self, name: str) -> Any:
         """An attribute of the first member that has it, None if none does."""
         found = (getattr(model, name, None) for model in self.models)

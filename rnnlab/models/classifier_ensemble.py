@@ -47,6 +47,10 @@ class ClassifierEnsemble:
                     f"expected {self.models[0].num_classes} as models[0]"
                 )
 
+    def __repr__(self) -> str:
+        members = ", ".join(type(model).__name__ for model in self.models)
+        return f"ClassifierEnsemble({members}; average={self.average!r})"
+
     def scores(self, x: Array, lengths: Array | None = None) -> Array:
         """The averaged log-probabilities (N, C) of sequences (N, T, D) of lengths (N,)."""
         scores = [model.scores(x, lengths) for model in self.models]

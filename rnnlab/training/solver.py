@@ -376,6 +376,9 @@ class Solver:
                 setattr(model, name, checkpoint.model["config"][name])
         return solver
 
+    def __repr__(self) -> str:
+        return f"Solver({type(self.model).__name__}, {type(self.data).__name__}; {self._state.progress})"
+
     @property
     def iteration(self) -> int:
         """The number of iterations done."""

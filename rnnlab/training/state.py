@@ -67,6 +67,7 @@ class TrainingState:
         self.rule, self.schedule, self._sampling_schedule = rules
         self.average = average
         self.monitor = Monitor(options.monitor, options.patience, options.monitor_mode)
+        self._num_epochs = options.num_epochs
         self.order = DataOrder(data, options.batch_size, np.random.default_rng(order_seed))
         self.rng = np.random.default_rng(dropout_seed)
         self.totals = EpochTotals()
@@ -95,6 +96,13 @@ class TrainingState:
     def iteration(self) -> int:
         """The number of iterations done."""
         return len(self.losses) + len(self._unread)
+
+    @property
+    def progress(self) -> str:
+        """What is done, and the best metric so far, in words."""
+        found = f"{len(self.history)} of {self._num_epochs} epochs, {self.iteration:,} iterations"
+        best = self.monitor.best
+        return found if best is None else f"{found}; best {self.monitor.name} {best:.4g}"
 
     @property
     def unread(self) -> int:

@@ -27,6 +27,11 @@ def test_a_batch_has_features_and_examples(rng):
     np.testing.assert_array_equal(examples, [4, 0])
 
 
+def test_repr_has_the_sizes(rng):
+    data = small(rng, images=7)
+    assert repr(CaptionedImages(data)) == f"CaptionedImages(7 images of {data!r})"
+
+
 def test_validation_is_by_captions(rng):
     data = small(rng)
     images = CaptionedImages(data)

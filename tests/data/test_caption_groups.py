@@ -25,6 +25,11 @@ def examples_of(groups, seed, batch_size=2):
     return np.concatenate(groups.epoch("train", batch_size, rng))
 
 
+def test_repr_has_the_sizes(rng):
+    data = small(rng, images=7)
+    assert repr(CaptionGroups(data, 2)) == f"CaptionGroups(2 captions of 7 images of {data!r})"
+
+
 def test_the_length_of_an_image_is_that_of_its_captions(rng):
     groups = CaptionGroups(small(rng, images=7), 2)
     rows = np.array([[0, 1], [4, 5], [9, 8]])

@@ -26,6 +26,11 @@ def test_one_model_is_itself(rng):
     assert one == other
 
 
+def test_repr_names_the_members(rng):
+    found = Ensemble([TableModel.random(rng), AttendingModel.random(rng)], average="log_probabilities")
+    assert repr(found) == "Ensemble(TableModel, AttendingModel; average='log_probabilities')"
+
+
 def test_probabilities_are_averaged(rng):
     models = [TableModel.random(rng, words=3) for _ in range(3)]
     models[0].table[0, :, :, 2] = -np.inf  # for one of them

@@ -29,6 +29,11 @@ def test_log_probabilities_are_averaged(rng):
     np.testing.assert_allclose(np.exp(found), expected, rtol=1e-12)
 
 
+def test_repr_names_the_members():
+    expected = "ClassifierEnsemble(SequenceClassifier, SequenceClassifier; average='probabilities')"
+    assert repr(ClassifierEnsemble([build(0), build(1)])) == expected
+
+
 def test_sequences_of_different_lengths(rng):
     x, models = rng.standard_normal((2, 4, 2)), [build(0), build(1)]
     ensemble = ClassifierEnsemble(models)

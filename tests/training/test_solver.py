@@ -52,6 +52,14 @@ def test_history_has_a_row_for_every_epoch(model, data):
     assert row["tokens_per_second"] == pytest.approx(150 / row["seconds"])
 
 
+def test_repr_has_the_progress(model, data):
+    solver, of = quiet(model, data, num_epochs=2), f"{type(model).__name__}, {type(data).__name__}"
+    assert repr(solver) == f"Solver({of}; 0 of 2 epochs, 0 iterations)"
+    solver.train()
+    best = f"best val_loss {solver.monitor.best:.4g}"
+    assert repr(solver) == f"Solver({of}; 2 of 2 epochs, 14 iterations; {best})"
+
+
 def test_one_step_of_sgd_by_hand(make_model, make_data):
     data, model, other = make_data(["train"]), make_model(dropout=0.0), make_model(dropout=0.0)
     quiet(model, data, update_rule="sgd", num_epochs=1, batch_size=50).train()

@@ -77,6 +77,10 @@ def test_an_exception_that_nothing_catches_ends_the_job(monkeypatch):
     assert statuses == [1]
 
 
+def test_a_signature_with_one_process_is_readable():
+    assert repr(OneProcess()) == "OneProcess()"
+
+
 def test_what_is_no_communicator():
     every = [name for name in dir(OneProcess) if not name.startswith("_")]
     own = SimpleNamespace(**dict.fromkeys(every, print))
