@@ -175,8 +175,14 @@ def _field(argument: Argument) -> tuple[Any, Any]:
 
 @functools.cache
 def _nested(options: type) -> type[Table]:
-    table = type(f"{options.__name__.removesuffix('Options')}Table", (Table,), {"__doc__": options.__doc__})
-    return derived_from(options)(table)
+    name = f"{options.__name__.removesuffix('Options')}Table"
+    # copies in other processes: the class has no name there by which it could be found
+    members = {"__doc__": options.__doc__, "__reduce__": lambda self: (_of_nested, (options, vars(self)))}
+    return derived_from(options)(type(name, (Table,), members))
+
+
+def _of_nested(options: type, values: Mapping[str, Any]) -> Table:
+    return _nested(options)(**values)
 
 
 def _stored(default: Any) -> Any:

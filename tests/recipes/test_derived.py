@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import FrozenInstanceError, asdict, fields
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -9,6 +11,7 @@ import pytest
 from rnnlab.models import Seq2Seq
 from rnnlab.options import Count, FloatType, Probability, Stored
 from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, help_of, help_texts
+from rnnlab.recipes.recipe import load_recipe
 from rnnlab.recipes.schema import Place, RecipeError, from_table, to_table
 
 
@@ -167,6 +170,14 @@ def test_keys_that_are_left_out_stay_unset():
     assert (table.size, table.kind, table.other) == (4, UNSET, None)
     assert to_table(table) == {"size": 4, "other": None}
     assert read(Changes, **to_table(table)) == table
+
+
+@pytest.mark.parametrize("copied", [lambda each: pickle.loads(pickle.dumps(each)), copy.deepcopy])
+def test_nested_tables_in_other_processes(copied):
+    recipe = load_recipe("shapes_rnm")
+    assert recipe.model.reviewer.blocks == 2
+    assert copied(recipe) == recipe
+    assert type(copied(recipe.model.reviewer)) is type(recipe.model.reviewer)
 
 
 def test_help_is_the_docstring_s():
