@@ -55,6 +55,8 @@ class CaptionData(SplitData[CaptionSplit]):
     ValueError
         If a token is outside the vocabulary, or the features of two splits differ in shape or in how
         they were made. The error names the files.
+    TypeError
+        If ``vocabulary`` is not a Vocabulary, or ``splits`` is not a mapping to CaptionSplits.
     """
 
     def __init__(
@@ -71,6 +73,15 @@ class CaptionData(SplitData[CaptionSplit]):
             raise InputTypeError(
                 f"CaptionData: vocabulary is a {type(vocabulary).__name__}, expected a rnnlab.data.Vocabulary"
             )
+        if not isinstance(splits, Mapping):
+            raise InputTypeError(
+                f"CaptionData: splits is a {type(splits).__name__}, expected a dict of CaptionSplits by name"
+            )
+        for key, each in splits.items():
+            if not isinstance(each, CaptionSplit):
+                raise InputTypeError(
+                    f"CaptionData: splits has a {type(each).__name__} as {key}, expected a CaptionSplit"
+                )
         self.vocabulary = vocabulary
         self.splits = dict(splits)
         self.image_dir = image_dir

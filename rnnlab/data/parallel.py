@@ -106,6 +106,8 @@ class ParallelData(SplitData[ParallelSplit]):
     ValueError
         If an option is out of range, there is no training pair, or further references are not of a split, or
         not as many as its sources.
+    TypeError
+        If ``pairs`` is not a mapping to pairs of sentences, which are lists of words.
     """
 
     in_memory = True  # a batch is a copy of rows
@@ -296,7 +298,14 @@ class ParallelData(SplitData[ParallelSplit]):
     def _read(self, pairs: Mapping[str, Iterable[Pair]]) -> dict[str, tuple[Sentences, Sentences]]:
         """The sources and the targets of each split. All sources share a list of words; so do all targets."""
         numbers = WordNumbers(), WordNumbers()
-        written = {split: self._written(split, some, numbers) for split, some in pairs.items()}
+        if not isinstance(pairs, Mapping):
+            raise InputTypeError(
+                f"ParallelData: pairs is a {type(pairs).__name__}, expected a dict of pairs by splits, "
+                'such as {"train": pairs}'
+            )
+        written = {
+            split: self._written(split, _unpacked(split, some), numbers) for split, some in pairs.items()
+        }
         if "train" not in written or not len(written["train"][0]):
             if self.num_long:
                 raise InputError(
@@ -308,6 +317,11 @@ class ParallelData(SplitData[ParallelSplit]):
                 f"ParallelData: {self.name}: found {found or 'no split'}, expected pairs of a split train"
             )
         source_words, target_words = (list(each) for each in numbers)
+        for word in chain(source_words, target_words):
+            if not isinstance(word, str):
+                raise InputTypeError(
+                    f"ParallelData: a sentence has {word!r:.40}, expected words, which are strings"
+                )
         return {
             split: (source.sentences(source_words), target.sentences(target_words))
             for split, (source, target) in written.items()
@@ -365,6 +379,16 @@ class ParallelData(SplitData[ParallelSplit]):
         if self.subwords is not None:
             counts.update(self.subwords[side].pieces)
         return Vocabulary.from_counts(counts, min_count, max_size)
+
+
+def _unpacked(split: str, pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """The pairs, checked."""
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InputTypeError(
+                f"ParallelData: {split} has {pair!r:.60}, expected pairs: the words of a source and a target"
+            )
+        yield pair[0], pair[1]
 
 
 def _begin(words: Words) -> str:

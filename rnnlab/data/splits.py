@@ -74,12 +74,12 @@ class CaptionSplit:
             found = f"{len(self.image_idxs)} numbers"
             raise mismatch(self.where("image_idxs"), found, f"one for each of {len(self.captions)} captions")
         self._check_range("image_idxs", len(self.features), "image index", "features")
+        if not isinstance(self.references, Sequence):
+            raise self._no_references(self.references)
         for name in ("names", "references"):
             if len(getattr(self, name)) != len(self.features):
                 found = f"{len(getattr(self, name))} entries"
                 raise mismatch(self.where(name), found, f"one for each of {len(self.features)} images")
-        if not isinstance(self.references, Sequence):
-            raise self._no_references(self.references)
         for sentences in self.references:
             if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
                 raise self._no_references(sentences)

@@ -15,6 +15,7 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
+from rnnlab.errors import InputTypeError
 from rnnlab.files import atomic_write
 
 BLUE, ORANGE, GREY, INK = "#2a6f97", "#d1603d", "#9aa5ad", "#2b2d33"
@@ -30,7 +31,11 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
     ------
     WriteError
         As :func:`rnnlab.files.atomic_write`, by which the file is written.
+    TypeError
+        If ``figure`` is not a figure.
     """
+    if not isinstance(figure, Figure):
+        raise InputTypeError(f"plots.save: figure is a {type(figure).__name__}, expected a matplotlib Figure")
     for text in figure.findobj(Text):
         text.set_usetex(False)
     with atomic_write(path) as temporary, warnings.catch_warnings(), rc_context({"text.usetex": False}):

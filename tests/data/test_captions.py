@@ -32,6 +32,16 @@ def test_lengths_of_rows_are_their_numbers_of_tokens(rng):
     assert data.row_lengths("train", rows).sum() == data.num_tokens(data.batch("train", rows))
 
 
+def test_splits_are_caption_splits(rng):
+    vocabulary, split = small(rng).vocabulary, small(rng).split("train")
+    for splits, message in (
+        (split, "splits is a CaptionSplit, expected a dict of CaptionSplits by name"),
+        ({"train": split, "val": (1, 2)}, "splits has a tuple as val, expected a CaptionSplit"),
+    ):
+        with pytest.raises(TypeError, match=f"CaptionData: {message}"):
+            CaptionData(vocabulary, splits)
+
+
 @pytest.mark.parametrize("batch_size", [1, 7, 200, 999])
 @pytest.mark.parametrize("seed", [None, 0])
 def test_an_epoch_has_every_caption_once(data, batch_size, seed):

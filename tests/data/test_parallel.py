@@ -69,6 +69,24 @@ def test_further_references_are_checked(references, message):
         ParallelData(PAIRS, references=references)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([(["a"], ["b"])], "pairs is a list, expected a dict of pairs by splits"),
+        (
+            {"train": ([["a"]] * 3, [["b"]] * 3)},
+            r"train has \[\['a'\], .*, expected pairs: the words of a source",
+        ),
+        ({"train": [(["a"], ["b"], ["c"])]}, r"train has \(\['a'\], \['b'\], \['c'\]\), expected pairs"),
+        ({"train": [5]}, "train has 5, expected pairs"),
+        ({"train": [(["a"], [1])]}, "a sentence has 1, expected words, which are strings"),
+    ],
+)
+def test_what_is_no_pair_of_sentences(pairs, message):
+    with pytest.raises(TypeError, match=f"ParallelData: {message}"):
+        ParallelData(pairs)
+
+
 def test_a_reference_is_a_list_of_words():
     with pytest.raises(TypeError, match="words is the string 'b', expected a list of words"):
         ParallelData(PAIRS, references={"val": [[["a"], "b"]]})

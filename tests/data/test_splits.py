@@ -64,7 +64,7 @@ def test_padding_comes_after_the_end_and_nothing_else(caption):
 
 
 @pytest.mark.parametrize(
-    "references", [["a dog", "a cat"], [["a dog"], "a cat"], {0: ["x"], 1: ["y"]}, [[1], [2]]]
+    "references", [["a dog", "a cat"], [["a dog"], "a cat"], {0: ["x"], 1: ["y"]}, [[1], [2]], None]
 )
 def test_references_are_lists_of_sentences(references):
     with pytest.raises(TypeError, match="references: found .*, expected a list of sentences for each image"):

@@ -24,6 +24,11 @@ def test_a_slow_machine_draws_legends_without_a_warning(kind, rng, losses, histo
     plots.save(figure, tmp_path / "figure.png", dpi=30)
 
 
+def test_a_path_in_the_place_of_the_figure(losses, tmp_path):
+    with pytest.raises(TypeError, match=r"plots\.save: figure is a str, expected a matplotlib Figure"):
+        plots.save("figure.png", plots.loss_curve(losses))
+
+
 def test_characters_that_the_font_lacks(losses, tmp_path):
     figure = plots.loss_curve(losses)
     figure.axes[0].set_title("狗")
