@@ -103,6 +103,11 @@ class Parameters(MutableMapping[str, Array]):
     def __setitem__(self, name: str, value: Any) -> None:
         _copy(f"parameter {name!r}", value, self[name])
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self).get("_views", ()) and name not in ("flat", "on_complete"):
+            raise InputTypeError(f"parameter {name!r} is set by params[{name!r}] = ..., not as an attribute")
+        super().__setattr__(name, value)
+
     def __delitem__(self, name: str) -> None:
         raise InputTypeError(f"parameter {name!r} is a view of a shared buffer and cannot be deleted")
 

@@ -71,6 +71,15 @@ def test_unknown_names(params):
     assert "V" not in params
 
 
+def test_an_attribute_is_no_parameter():
+    """As in PyTorch, it would have no effect."""
+    params = Parameters({"Wx": (2,), "flat": (1,), "on_complete": (1,)})
+    with pytest.raises(TypeError, match=r"parameter 'Wx' is set by params\['Wx'\] = ..., not as an attrib"):
+        params.Wx = np.ones(2)
+    params.flat, params.on_complete = np.ones(4), print
+    assert params["Wx"].tolist() == [1, 1]
+
+
 def test_names_cannot_go(params):
     with pytest.raises(TypeError, match="'W' is a view of a shared buffer and cannot be deleted"):
         del params["W"]
