@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
+from rnnlab.options import described
 from rnnlab.training.protocols import Data
 
 
@@ -41,11 +42,18 @@ class DataOrder:
         ------
         ValueError
             If the "train" split is empty, or the number of batches is not that of the saved run.
+        TypeError
+            If a batch is no array of indices.
         """
         self._rng.bit_generator.state = self._before_epoch
         batches = list(self._data.epoch("train", self._batch_size, self._rng))
         if not batches:
             raise InputError("the data's 'train' split has no examples")
+        for each in batches:
+            if not hasattr(each, "__len__"):
+                raise InputTypeError(
+                    f"the data's epoch returned {described(each)}, expected arrays of indices"
+                )
         if self._num_batches not in (None, len(batches)):
             raise InputError(
                 f"the data's 'train' split has {len(batches)} batches of {self._batch_size}, expected "

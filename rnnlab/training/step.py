@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.options import described
 from rnnlab.training.distributed import ALONE, Communicator
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
 from rnnlab.training.options import Options
 from rnnlab.training.parameter_groups import ParameterGroups
 from rnnlab.training.preparation import Part, Prepared, padded
-from rnnlab.training.protocols import Model, Objective, averages_tokens, check_takes, two_results
+from rnnlab.training.protocols import Model, Objective, Rollout, averages_tokens, check_takes, two_results
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs, uses_graphs
 
@@ -168,10 +169,12 @@ class Update:
             (part.number, self._objective(self._model, part.arrays, own))
             for part, own in zip(batch.parts, self._generators(batch.parts, rng), strict=True)
         ]
-        if any("sentence_weights" not in made.options for _, made in rollouts):
-            raise InputError(
-                f"the objective {type(self._objective).__name__} returned options without sentence_weights"
-            )
+        name = type(self._objective).__name__
+        for _, made in rollouts:
+            if not isinstance(made, Rollout):
+                raise InputTypeError(f"the objective {name} returned {described(made)}, expected a Rollout")
+            if "sentence_weights" not in made.options:
+                raise InputError(f"the objective {name} returned options without sentence_weights")
         return Prepared(
             [Part(number, made.arrays, made.options) for number, made in rollouts],
             sum(made.examples for _, made in rollouts),

@@ -65,6 +65,13 @@ def test_no_examples(data):
         make(data).batches()
 
 
+def test_indices_in_the_place_of_batches(make_data, rng):
+    data = make_data()
+    data.epoch = lambda split, batch_size, rng: [0, 1]
+    with pytest.raises(TypeError, match=r"the data's epoch returned .*, expected arrays of indices"):
+        DataOrder(data, 10, rng).batches()
+
+
 @pytest.mark.parametrize("kind", [np.array, iter])
 def test_batches_in_another_container(kind, make_data, rng):
     data = make_data()

@@ -395,6 +395,15 @@ def test_an_objective_whose_means_differ_in_name():
         solver_of(captioner(), objective=Moody(), accumulate=3).train()
 
 
+def test_an_objective_that_returns_a_batch():
+    class Plain(Fixed):
+        def __call__(self, model, batch, rng):
+            return batch
+
+    with pytest.raises(TypeError, match="the objective Plain returned a tuple of .*, expected a Rollout"):
+        solver_of(captioner(), objective=Plain()).train()
+
+
 def test_an_objective_without_weights_of_sentences():
     class Unweighted(Fixed):
         def __call__(self, model, batch, rng):
