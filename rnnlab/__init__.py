@@ -26,10 +26,31 @@ Any package may use :mod:`rnnlab.parameters` (named views of one flat buffer), :
 :mod:`rnnlab.files`, :mod:`rnnlab.locks`, :mod:`rnnlab.hdf5_objects`, :mod:`rnnlab.limits`) and those of
 checks (:mod:`rnnlab.options`, :mod:`rnnlab.errors`, :mod:`rnnlab.importing`). :class:`RnnlabError` is the
 base class of all errors.
+
+``import rnnlab`` is enough to use all of them: ``rnnlab.layers.lstm_forward`` imports :mod:`rnnlab.layers`.
 """
+
+import importlib
+import importlib.util
+from types import ModuleType
 
 from rnnlab.errors import RnnlabError
 
 __all__ = ["RnnlabError"]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a module on first use."""
+    if not name.startswith("_") and importlib.util.find_spec(f"rnnlab.{name}") is not None:
+        return importlib.import_module(f"rnnlab.{name}")
+    raise AttributeError(f"module 'rnnlab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The names for tab completion."""
+    import pkgutil
+
+    modules = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted({*__all__, "__version__", *modules})

@@ -1,4 +1,4 @@
-"""A wheel holds the whole package, and mypy finds an editable install from outside the repository."""
+"""A wheel holds the whole package, mypy finds an editable install, and modules are imported on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
+import rnnlab
+
 ROOT = Path(__file__).resolve().parents[1]
+FIRST_USE = """
+import rnnlab, sys
+assert not {"numpy", "rnnlab.layers"} & set(sys.modules)
+print(rnnlab.layers.recurrent.cell.__name__, rnnlab.parameters.__name__, "models" in dir(rnnlab))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +86,14 @@ def test_mypy_finds_an_editable_install_from_outside(source, tmp_path):
     assert 'has no attribute "Sovler"; maybe "Solver"?' in found.stdout
     assert "import-not-found" not in found.stdout
     assert "import-untyped" not in found.stdout
+
+
+def test_modules_are_imported_on_first_use():
+    run = subprocess.run([sys.executable, "-c", FIRST_USE], check=True, capture_output=True, text=True)
+    assert run.stdout.split() == ["rnnlab.layers.recurrent.cell", "rnnlab.parameters", "True"]
+
+
+def test_a_module_that_does_not_exist():
+    with pytest.raises(AttributeError, match="^module 'rnnlab' has no attribute 'modles'$"):
+        _ = rnnlab.modles
+    assert not hasattr(rnnlab, "_layers")

@@ -19,25 +19,13 @@ from llvmlite import binding
 from rnnlab.errors import InputTypeError
 from rnnlab.ops.numba import amx, registers
 from rnnlab.ops.numba.amx import AMX
-from rnnlab.ops.numba.gemm import (
-    FEW,
-    Panels,
-    by_columns,
-    contiguous,
-    multiply_thin,
-    narrowest,
-    part_of,
-    plain,
-    row_parts_of,
-    rows_by_piece,
-    rows_of,
-    verify,
-    writeable,
-)
+from rnnlab.ops.numba.gemm import Panels, row_parts_of, rows_by_piece, rows_of, verify
 from rnnlab.ops.numba.kernel import inlined, kernel, phase, reduction, shared_by
+from rnnlab.ops.numba.layouts import by_columns, contiguous, plain, writeable
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.parallel import in_parts, share, share_either_way
 from rnnlab.ops.numba.registers import VECTOR, round_line, round_lines, rounded, transpose_square
+from rnnlab.ops.numba.thin import FEW, multiply_thin, narrowest, part_of
 from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
 from rnnlab.ops.precision import products_precision
 from rnnlab.types import Array

@@ -12,7 +12,7 @@ speed.
 
 A weight of many products is prepacked once (:class:`Panels`). In a single product, each thread packs pieces
 of a few panels at a time, and multiplies them by one block of rows after the other, which stays in its cache.
-Products with few rows, columns or terms have their own loops.
+Products with few rows, columns or terms have their own loops (:mod:`~rnnlab.ops.numba.thin`).
 """
 
 from __future__ import annotations
@@ -24,29 +24,31 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.numba.arrays import copy_bytes
-from rnnlab.ops.numba.kernel import DTYPES, Kernel, always_parallel, inlined, kernel, reduction, shared_by
+from rnnlab.ops.numba.kernel import DTYPES, always_parallel, inlined, kernel, shared_by
+from rnnlab.ops.numba.layouts import by_columns, contiguous, copied, plain, writeable
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.parallel import share, share_either_way
-from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
+from rnnlab.ops.numba.registers import (
+    REGISTERS,
+    ROWS,
+    VECTOR,
+    columns_of,
+    copy_line,
+    sum_up,
+    transpose_square,
+)
+from rnnlab.ops.numba.thin import FEW, multiply_by_columns, multiply_thin, narrowest
 from rnnlab.types import Array
 
 __all__ = [
-    "FEW",
     "Panels",
-    "by_columns",
     "check",
-    "contiguous",
     "multiply",
-    "multiply_thin",
-    "narrowest",
-    "part_of",
-    "plain",
     "row_parts_of",
     "rows_by_panels",
     "rows_by_piece",
     "rows_of",
     "verify",
-    "writeable",
 ]
 _DTYPES = tuple(map(np.dtype, DTYPES.values()))
 _DEPTH = 512  # k's in a piece of a panel: 128 KB with AVX-512, 32 KB with AVX or NEON
@@ -57,8 +59,6 @@ _SHALLOW = 8  # writing a sum takes as long as adding this number of terms
 _PACKED_ROWS = 16  # rows of a weight that are packed at a time: few memory pages, so packing is faster
 _BLOCK = 64  # rows of the result of a transposition that are written together: a few adjacent cache lines
 _NARROW_ROWS = 64  # rows from which on packing a weight of less than half a panel is worth it
-_COLUMN_BLOCK = 256  # numbers of a column of x that are read together, with sums that stay in the cache
-FEW = 4  # rows or terms below which packing the weight is not worth it
 
 
 class Panels:
@@ -86,7 +86,7 @@ class Panels:
                 f"got shape {w.shape}, {w.dtype}"
             )
         self.shape, self.dtype = w.shape, w.dtype.newbyteorder("=")
-        self.panels = self._laid_out(writeable(w), _columns(w.dtype))
+        self.panels = self._laid_out(writeable(w), columns_of(w.dtype))
 
     def multiply(self, x: Array, first: Array | None, out: Array) -> None:
         """out = first + x w, (n, K) -> (n, G); ``first`` is None, ``out``, or a row (1, G).
@@ -101,7 +101,7 @@ class Panels:
             return
         if (out.shape[1] > 1 and out.strides[1] != out.itemsize) or not plain(out):
             if first is out:
-                first = product = _copy(out)
+                first = product = copied(out)
             else:
                 product = empty(out.shape, self.dtype)
             self.multiply(x, first, product)
@@ -126,45 +126,25 @@ class Panels:
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     """out = first + x w, for arrays that :func:`check` has checked."""
     (n, K), G = x.shape, w.shape[1]
-    columns = _columns(out.dtype)
+    columns = columns_of(out.dtype)
     if not plain(out):
         product = empty(out.shape, out.dtype)
-        multiply(x, w, None if first is None else _copy(first), product)
+        multiply(x, w, None if first is None else copied(first), product)
         out[...] = product
     elif min(n, K) >= FEW and 2 * G < columns and by_columns(x):
-        _add_product(_add_columns, writeable(x.T), contiguous(w), first, out)
+        multiply_by_columns(x, w, first, out)
     elif (
         min(n, K) < FEW
         or G < narrowest(out.dtype)
         or (2 * G < columns and n < _NARROW_ROWS)
         or out.strides[1] != out.itemsize
     ):
-        multiply_thin(x, w, first, out, _add_dots, _add_rows)
+        multiply_thin(x, w, first, out)
     else:
         threads = _threads(n * K * G)
         together = min(_PIECES // (_DEPTH * REGISTERS * VECTOR), -(-G // columns))
         pieces = empty((threads, together, min(_DEPTH, K), columns), out.dtype)
         _multiply.run(threads, _row_by_row(x), writeable(w), pieces, *rows_of(first, out), out)
-
-
-def multiply_thin(
-    x: Array, w: Array, first: Array | None, out: Array, add_dots: Kernel, add_rows: Kernel
-) -> None:
-    """The same for products with few rows, terms or columns, where packing the weight is not worth it."""
-    if by_columns(w) or 2 * w.shape[1] < _columns(w.dtype):
-        _add_product(add_dots, contiguous(x), contiguous(w.T), first, out)
-    else:
-        _add_product(add_rows, writeable(x), contiguous(w), first, out)
-
-
-def _add_product(add: Kernel, x: Array, w: Array, first: Array | None, out: Array) -> None:
-    """out = first + the product that a kernel adds to its last argument."""
-    sums = out if out.flags.c_contiguous else empty(out.shape, out.dtype)
-    if first is not sums:
-        sums[...] = 0 if first is None else rows_of(first, out)[0]
-    add.run(_threads(8 * max(x.size, w.size, out.size)), x, w, sums)
-    if sums is not out:
-        out[...] = sums
 
 
 def check(x: Array, w: Array | Panels, first: Array | None, out: Array) -> None:
@@ -240,44 +220,9 @@ def _row_by_row(x: Array) -> Array:
     return out
 
 
-def by_columns(a: Array) -> bool:
-    """Whether the columns of a matrix are contiguous, and its rows are not."""
-    return a.flags.f_contiguous and not a.flags.c_contiguous
-
-
-def contiguous(a: Array) -> Array:
-    return a if a.flags.c_contiguous and plain(a) else _copy(a)
-
-
-def writeable(a: Array) -> Array:
-    """The same elements in an array that kernels accept."""
-    return a if plain(a) else _copy(a)
-
-
-def plain(a: Array) -> bool:
-    """Whether an array is writeable, aligned and in the processor's byte order."""
-    return a.flags.writeable and a.flags.aligned and a.dtype.isnative
-
-
-def _copy(a: Array) -> Array:
-    out = empty(a.shape, a.dtype.newbyteorder("="))
-    out[...] = a
-    return out
-
-
 def _threads(multiplications: int) -> int:
     """The number of threads that share this many multiplications: all of them or one."""
     return shared_by(multiplications, _PARALLEL_FROM)
-
-
-def narrowest(dtype: np.dtype) -> int:
-    """The least number of columns that are worth packing: half a register."""
-    return max(1, VECTOR // dtype.itemsize // 2)
-
-
-def _columns(dtype: np.dtype) -> int:
-    """The number of columns of a panel, and at most of a tile."""
-    return REGISTERS * VECTOR // dtype.itemsize
 
 
 # ---------------------------------------------------------------- kernels
@@ -318,79 +263,6 @@ def _multiply(part, parts, x, w, pieces, first, first_rows, out):
                         x, k, pieces[part, i, :depth], first_panel + i, block, row_parts * blocks,
                         first, first_rows, edge, out,
                     )  # fmt: skip
-
-
-@kernel(
-    "T[:,::1], T[:,::1], T[:,::1]",
-    arguments="x (n, K); columns (G, K); out! (n, G)",
-)
-def _add_dots(part, parts, x, columns, out):
-    """out += x w, the columns of w one after the other."""
-    top, bottom, left, right = part_of(out, part, parts)
-    for i in range(top, bottom):
-        for j in range(left, right):
-            out[i, j] += _dot(x[i], columns[j])
-
-
-@kernel(
-    "T[:,:], T[:,::1], T[:,::1]",
-    arguments="x (n, K); w (K, G); out! (n, G)",
-)
-def _add_rows(part, parts, x, w, out):
-    """out += x w, row by row of w."""
-    top, bottom, left, right = part_of(out, part, parts)
-    for i in range(top, bottom):
-        sums = out[i, left:right]
-        for k in range(w.shape[0]):
-            factor, row = x[i, k], w[k, left:right]
-            for j in range(sums.size):
-                sums[j] += factor * row[j]
-
-
-@kernel(
-    "T[:,::1], T[:,::1], T[:,::1]",
-    arguments="columns (K, n); w (K, G); out! (n, G)",
-)
-def _add_columns(part, parts, columns, w, out):
-    """out += x w, four columns of x at a time."""
-    (K, n), G = columns.shape, w.shape[1]
-    sums = np.empty((G, _COLUMN_BLOCK), out.dtype)
-    top, bottom = part * n // parts, (part + 1) * n // parts
-    for start in range(top, bottom, _COLUMN_BLOCK):
-        stop = min(start + _COLUMN_BLOCK, bottom)
-        for g in range(G):
-            sums[g, : stop - start] = 0
-        for k in range(0, K - 3, 4):
-            a, b = columns[k, start:stop], columns[k + 1, start:stop]
-            c, d = columns[k + 2, start:stop], columns[k + 3, start:stop]
-            for g in range(G):
-                own, p, q, r, s = sums[g], w[k, g], w[k + 1, g], w[k + 2, g], w[k + 3, g]
-                for i in range(a.size):
-                    own[i] += (p * a[i] + q * b[i]) + (r * c[i] + s * d[i])
-        for k in range(K - K % 4, K):
-            for g in range(G):
-                for i in range(stop - start):
-                    sums[g, i] += w[k, g] * columns[k, start + i]
-        for i in range(stop - start):
-            for g in range(G):
-                out[start + i, g] += sums[g, i]
-
-
-@inlined
-def part_of(out, part, parts):
-    """The range of a matrix that belongs to a part: first and last row, first and last column."""
-    rows, columns = out.shape
-    if rows >= parts:
-        return part * rows // parts, (part + 1) * rows // parts, 0, columns
-    return 0, rows, part * columns // parts, (part + 1) * columns // parts
-
-
-@reduction
-def _dot(a, b):
-    total = a.dtype.type(0)
-    for k in range(a.size):
-        total += a[k] * b[k]
-    return total
 
 
 @kernel(

@@ -30,6 +30,7 @@ from rnnlab.ops.numba.kernel import (
     shared_by,
     threads,
 )
+from rnnlab.ops.numba.layouts import contiguous, writeable
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
 from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
@@ -133,7 +134,7 @@ def add_affine_gradients(x: Array, dout: Array, dW: Array, db: Array) -> None:
     if x.shape[1] <= NARROW and not bfloat16.rounds(dout.dtype):
         with suppress(RefusedError):
             parts = shared_by(dout.size, _PARALLEL_FROM)
-            _add_narrow_gradients.run(parts, x, gemm.contiguous(dout), dW, db)
+            _add_narrow_gradients.run(parts, x, contiguous(dout), dW, db)
             return
     _multiply(x.T, dout, dW, dW)
     add_column_sums(dout, db)
@@ -198,7 +199,7 @@ def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     library = _library() if x.shape[0] * w.size >= _LARGE else None
     if library is not None and library.covers(x, w, out):
         if first is not None and first is not out:
-            take(gemm.writeable(first), np.zeros(out.shape[0], np.int64), out)
+            take(writeable(first), np.zeros(out.shape[0], np.int64), out)
         library.multiply(x, w, out, add=first is not None)
         return
     gemm.multiply(x, w, first, out)

@@ -11,16 +11,19 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numpy.typing import DTypeLike
 
 __all__ = [
     "REGISTERS",
     "ROWS",
     "VECTOR",
     "WIDTHS",
+    "columns_of",
     "copy_line",
     "round_line",
     "round_lines",
@@ -54,6 +57,11 @@ def tile_of(triple: str, features: Mapping[str, bool]) -> tuple[int, int]:
 
 VECTOR, REGISTERS = tile_of(binding.get_process_triple(), binding.get_host_cpu_features())
 WIDTHS = tuple(width for width in (1, 2, 4) if width <= REGISTERS)  # registers of a line of a tile
+
+
+def columns_of(dtype: DTypeLike) -> int:
+    """The number of columns of a panel."""
+    return REGISTERS * VECTOR // np.dtype(dtype).itemsize
 
 
 @intrinsic

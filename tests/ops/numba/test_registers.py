@@ -16,6 +16,7 @@ from rnnlab.ops.numba.registers import (
     ROWS,
     VECTOR,
     WIDTHS,
+    columns_of,
     copy_line,
     sum_up,
     tile_of,
@@ -42,10 +43,6 @@ def copied(source, target):
 @compiled
 def transposed(source, target):
     transpose_square(source, source.ctypes.data, source.strides[0], target.ctypes.data, target.strides[0])
-
-
-def columns_of(dtype):
-    return REGISTERS * VECTOR // np.dtype(dtype).itemsize
 
 
 @every_dtype
