@@ -37,6 +37,9 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.arguments import PRIMITIVES, Declaration, is_unusual
+from rnnlab.ops.numba import amx, registers
+from rnnlab.ops.numba.guard import FITS, OVERLAP, guarded
+from rnnlab.ops.numba.parallel import OPENMP, start_threads
 from rnnlab.ops.threads import default_jobs, import_numba, kernel_threads
 from rnnlab.pools import map_in_processes
 from rnnlab.signals import deferred_signals
@@ -44,10 +47,6 @@ from rnnlab.signals import deferred_signals
 numba = import_numba()
 if numba.config.DISABLE_JIT:
     raise NotInstalledError("NUMBA_DISABLE_JIT is set")
-
-# these import numba, which import_numba has set up above
-from rnnlab.ops.numba.guard import FITS, OVERLAP, guarded  # noqa: E402
-from rnnlab.ops.numba.parallel import OPENMP, start_threads  # noqa: E402
 
 __all__ = [
     "DTYPES",
@@ -442,8 +441,6 @@ def _digest() -> str:
     numba's key covers the file of the kernel itself, the signature and the target processor. This adds the
     other files with functions and constants of kernels, and the constants that depend on the processor.
     """
-    from rnnlab.ops.numba import amx, registers  # they import numba, which must follow import_numba
-
     folder = Path(__file__).parent
     others = folder.parent / "numpy" / "masks.py", folder.parent / "arguments.py"  # guards are built from it
     content = b"".join(path.read_bytes() for path in (*sorted(folder.glob("*.py")), *others))

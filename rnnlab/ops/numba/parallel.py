@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from rnnlab.ops.threads import has_openmp_threads
+from rnnlab.ops.threads import has_openmp_threads, import_numba
 
 __all__ = ["OPENMP", "in_parts", "share", "share_either_way", "slice_of", "start_threads"]
 
+numba = import_numba()  # whichever module of this package is imported first
 OPENMP = has_openmp_threads()
 _POINTER, _SIZE = ir.PointerType(), ir.IntType(64)
 _PAIR = ir.LiteralStructType([_SIZE, _SIZE])

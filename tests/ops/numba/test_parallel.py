@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ pytest.importorskip("threadpoolctl")
 
 import numba
 
+from rnnlab.ops.numba import parallel
 from rnnlab.ops.numba.parallel import OPENMP, in_parts, share, share_either_way, slice_of, start_threads
+from rnnlab.ops.threads import _has_openmp
 
 from .compare import compiled
 
@@ -132,6 +135,26 @@ def test_parts_run_on_threads_of_their_own_whatever_numba_s_number_is(parts):
     finally:
         numba.set_num_threads(before)
     assert sorted(threads) == list(range(parts))
+
+
+FIRST = """
+import importlib
+importlib.import_module("rnnlab.ops.numba.{module}")
+from rnnlab.ops.numba import parallel
+assert parallel.OPENMP
+"""
+MODULES = sorted(path.stem for path in Path(parallel.__file__).parent.glob("[!_]*.py"))
+
+
+@pytest.mark.skipif(not _has_openmp(), reason="needs OpenMP")
+@pytest.mark.parametrize(
+    "module",
+    [pytest.param(name, marks=() if name in ("arrays", "memory") else pytest.mark.slow) for name in MODULES],
+)
+def test_openmp_is_used_whichever_module_is_imported_first(module):
+    """Without it, all parts run on one thread, and only times show it."""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_THREADING_LAYER"}
+    subprocess.run([sys.executable, "-c", FIRST.format(module=module)], env=environment, check=True)
 
 
 ON_ONE_THREAD = """
