@@ -54,6 +54,7 @@ _DTYPES = tuple(map(np.dtype, DTYPES.values()))
 _DEPTH = 512  # k's in a piece of a panel: 128 KB with AVX-512, 32 KB with AVX or NEON
 _PIECES = 512 * 1024  # bytes of the pieces that are packed together
 _ROW_BLOCK = 120  # rows that are multiplied by these pieces; the second-level cache holds 512 k's of them
+_PART_ROWS = 32  # at least, of each part of the rows that packs pieces of its own
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
 _SHALLOW = 8  # writing a sum takes as long as adding this number of terms
 _PACKED_ROWS = 16  # rows of a weight that are packed at a time: few memory pages, so packing is faster
@@ -246,7 +247,7 @@ def _multiply(part, parts, x, w, pieces, first, first_rows, out):
     """The same for a weight that is not packed; each part packs into pieces of its own."""
     columns = pieces.shape[3]
     panels = (w.shape[1] + columns - 1) // columns
-    row_parts = row_parts_of(x.shape[0], panels, parts, ROWS)
+    row_parts = row_parts_of(x.shape[0], panels, parts, _PART_ROWS)
     blocks = (x.shape[0] + row_parts * _ROW_BLOCK - 1) // (row_parts * _ROW_BLOCK)  # of each part of the rows
     edge = np.empty((ROWS, columns), out.dtype)
     tasks = share(panels * row_parts, part, parts)
@@ -326,8 +327,9 @@ def rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, ed
         step = first_step
         if width * itemsize < registers * VECTOR:
             for i in range(rows if first_rows else 0):
-                for j in range(width):
-                    edge[i, j] = first[row + i if first_step else 0, left + j]
+                copy_bytes(
+                    edge.ctypes.data + i * edge.strides[0], first_at + i * first_step, width * itemsize
+                )
             out_at, out_step = edge.ctypes.data, edge.strides[0]
             first_at, step = out_at if first_rows else 0, out_step
         sum_up(
@@ -336,8 +338,8 @@ def rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, ed
         )  # fmt: skip
         if width * itemsize < registers * VECTOR:
             for i in range(rows):
-                for j in range(width):
-                    out[row + i, left + j] = edge[i, j]
+                at = out.ctypes.data + (row + i) * out.strides[0] + left * itemsize
+                copy_bytes(at, out_at + i * out_step, width * itemsize)
 
 
 @inlined
