@@ -21,7 +21,6 @@ from rnnlab.errors import InputError, NotInstalledError
 __all__ = [
     "has_openmp_threads",
     "import_numba",
-    "kernel_threads",
     "limit_libraries",
     "num_processors",
     "num_threads",
@@ -58,14 +57,6 @@ def num_processors() -> int:
 def default_jobs() -> int:
     """The number of processes that compile kernels: each needs about 300 MB."""
     return min(num_processors(), 8)
-
-
-def kernel_threads() -> int:
-    """:func:`num_threads` if numba's threads are OpenMP's, else 1: others cannot be shared with MKL.
-
-    Call it after :func:`import_numba`.
-    """
-    return num_threads() if has_openmp_threads() else 1
 
 
 def has_openmp_threads() -> bool:

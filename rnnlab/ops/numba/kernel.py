@@ -40,7 +40,7 @@ from rnnlab.ops.arguments import PRIMITIVES, Declaration, is_unusual
 from rnnlab.ops.numba import amx, registers
 from rnnlab.ops.numba.guard import FITS, OVERLAP, guarded
 from rnnlab.ops.numba.parallel import OPENMP, start_threads
-from rnnlab.ops.threads import default_jobs, import_numba, kernel_threads
+from rnnlab.ops.threads import default_jobs, import_numba, num_threads
 from rnnlab.pools import map_in_processes
 from rnnlab.signals import deferred_signals
 
@@ -73,7 +73,7 @@ DTYPES = {"f": "float32", "d": "float64"}
 
 # The number of threads is data, never a constant of a kernel, because processes with different numbers of
 # threads share the machine code in the cache on disk.
-_threads = kernel_threads()
+_threads = num_threads() if OPENMP else 1  # other threads than OpenMP's cannot be shared with MKL
 _always_parallel = 0  # number of active contexts
 _lock = threading.Lock()
 

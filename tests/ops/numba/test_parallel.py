@@ -19,7 +19,7 @@ pytest.importorskip("threadpoolctl")
 import numba
 
 from rnnlab.ops.numba import parallel
-from rnnlab.ops.numba.parallel import OPENMP, in_parts, share, share_either_way, slice_of, start_threads
+from rnnlab.ops.numba.parallel import in_parts, share, share_either_way, slice_of, start_threads
 from rnnlab.ops.threads import _has_openmp
 
 from .compare import compiled
@@ -124,7 +124,7 @@ def note_threads(parts, threads):
     in_parts(parts, thread_of, (threads,))
 
 
-@pytest.mark.skipif(not OPENMP, reason="needs OpenMP")
+@pytest.mark.skipif(not _has_openmp(), reason="needs OpenMP")
 @pytest.mark.parametrize("parts", [2, 3])
 def test_parts_run_on_threads_of_their_own_whatever_numba_s_number_is(parts):
     threads, before = np.zeros(parts, np.int64), numba.get_num_threads()
