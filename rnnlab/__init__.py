@@ -33,6 +33,7 @@ base class of all errors.
 import importlib
 import importlib.util
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from rnnlab.errors import RnnlabError
 
@@ -41,16 +42,23 @@ __all__ = ["RnnlabError"]
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import a module on first use."""
-    if not name.startswith("_") and importlib.util.find_spec(f"rnnlab.{name}") is not None:
-        return importlib.import_module(f"rnnlab.{name}")
-    raise AttributeError(f"module 'rnnlab' has no attribute {name!r}")
+if not TYPE_CHECKING:  # type checkers find wrong names, and need an import of each module
+
+    def __getattr__(name: str) -> ModuleType:
+        """Import a module on first use."""
+        missing = f"module 'rnnlab' has no attribute {name!r}"
+        if name.startswith("_") or not name.isidentifier() or not importlib.util.find_spec(f"rnnlab.{name}"):
+            raise AttributeError(missing, name=name, obj=importlib.import_module("rnnlab"))
+        try:
+            return importlib.import_module(f"rnnlab.{name}")
+        except ImportError as error:  # help() and inspect expect no other error
+            raise AttributeError(f"{missing}: {error}") from error
 
 
 def __dir__() -> list[str]:
-    """The names for tab completion."""
+    """The names for tab completion, with all modules."""
     import pkgutil
 
+    special = (name for name in globals() if name.startswith("__"))
     modules = (module.name for module in pkgutil.iter_modules(__path__))
-    return sorted({*__all__, "__version__", *modules})
+    return sorted({*__all__, *special, *modules} - {"__main__"})

@@ -96,4 +96,14 @@ def test_modules_are_imported_on_first_use():
 def test_a_module_that_does_not_exist():
     with pytest.raises(AttributeError, match="^module 'rnnlab' has no attribute 'modles'$"):
         _ = rnnlab.modles
-    assert not hasattr(rnnlab, "_layers")
+    assert not any(hasattr(rnnlab, name) for name in ("_layers", "layers.recurrent", "__main__", ""))
+    assert all(hasattr(rnnlab, name) for name in dir(rnnlab))
+
+
+def test_a_module_whose_requirement_is_missing():
+    """:func:`help` and :func:`inspect.getmembers` expect no other error than AttributeError."""
+    program = (
+        "import sys; sys.modules['matplotlib'] = None; import inspect, rnnlab; inspect.getmembers(rnnlab); "
+        "assert not hasattr(rnnlab, 'plots') and hasattr(rnnlab, 'layers')"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -25,8 +25,8 @@ class ArrayData(SplitData[tuple[Any, ...]]):
         required; ``val`` is for validation.
     null_token : int, optional
         For sentences, which are the last array, (N, L), or (N, S, L) with S of each source: the token of
-        padding. Every other token but the first of each sentence is a target. Without it there is one target
-        in each row, such as a label.
+        padding. A sentence begins with the model's <START>, or is nothing but padding. Every other token but
+        the first of each sentence is a target. Without it there is one target in each row, such as a label.
     name : str
         Used in messages.
 
@@ -72,7 +72,7 @@ class ArrayData(SplitData[tuple[Any, ...]]):
 
     def batch(self, split: str, indices: Indices) -> tuple[Any, ...]:
         """The arrays of the rows ``indices`` (N,)."""
-        return _rows_of(self.split(split), indices)
+        return _rows_of(self.split(split), np.asarray(indices))
 
     def check_model(self, model: Any) -> None:
         """Check that sentences have the tokens of the model for padding, and for the start of a sentence.
@@ -95,9 +95,9 @@ class ArrayData(SplitData[tuple[Any, ...]]):
             return
         for split, arrays in self.splits.items():
             sentences = _flat(arrays)[-1]
-            wrong = np.argwhere(sentences[..., :1] != start)
+            wrong = np.argwhere((sentences[..., 0] != start) & (sentences != padding).any(axis=-1))
             if wrong.size:
-                found = sentences[tuple(wrong[0][:-1])].tolist()
+                found = sentences[tuple(wrong[0])].tolist()
                 raise InputError(
                     f"ArrayData: {split}: the last array has the sentence {found!r:.60}, expected the "
                     f"model's <START> first, the token {start}"

@@ -222,8 +222,8 @@ class CaptionData(SplitData[CaptionSplit]):
 
     def batch(self, split: str, indices: Indices) -> tuple[Any, np.ndarray]:
         """The features (N, ..., D), or a tuple with global ones, and the captions (N, L) of ``indices``."""
-        chosen = self.split(split)
-        return chosen.features_at(chosen.image_idxs[indices]), chosen.captions[indices]
+        chosen, rows = self.split(split), np.asarray(indices)
+        return chosen.features_at(chosen.image_idxs[rows]), chosen.captions[rows]
 
     def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
         """The number of tokens that a model predicts in each caption of ``indices`` (N,)."""

@@ -90,8 +90,8 @@ class JointCaptionData:
 
     def batch(self, split: str, indices: Indices) -> tuple[tuple[Any, ...], np.ndarray]:
         """The features and the captions (N, L) of the captions ``indices``."""
-        chosen = self.split(split)
-        return chosen.features_at(chosen.image_idxs[indices]), chosen.captions[indices]
+        chosen, rows = self.split(split), np.asarray(indices)
+        return chosen.features_at(chosen.image_idxs[rows]), chosen.captions[rows]
 
     def features_of(self, names: Sequence[str]) -> tuple[Any, ...]:
         """The features of images of any split, by file name without its folder.

@@ -304,7 +304,7 @@ class ParallelData(SplitData[ParallelSplit]):
                 'such as {"train": pairs}'
             )
         written = {
-            split: self._written(split, _unpacked(split, some), numbers) for split, some in pairs.items()
+            split: self._written(split, _checked_pairs(split, some), numbers) for split, some in pairs.items()
         }
         if "train" not in written or not len(written["train"][0]):
             if self.num_long:
@@ -381,10 +381,11 @@ class ParallelData(SplitData[ParallelSplit]):
         return Vocabulary.from_counts(counts, min_count, max_size)
 
 
-def _unpacked(split: str, pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """The pairs, checked."""
+def _checked_pairs(split: str, pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """The pairs, each of two sentences."""
     for pair in pairs:
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
+        is_pair = isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2
+        if not is_pair or not all(isinstance(each, Sequence | np.ndarray) for each in pair):
             raise InputTypeError(
                 f"ParallelData: {split} has {pair!r:.60}, expected pairs: the words of a source and a target"
             )

@@ -193,9 +193,8 @@ class PixelData(SplitData[PixelSplit]):
 
     def batch(self, split: str, indices: Indices) -> tuple[np.ndarray, np.ndarray]:
         """The pixels (N, T, 1) float32 in [0, 1] and the labels (N,) of the images ``indices`` (N,)."""
-        chosen = self.split(split)
-        pixels = chosen.pixels[indices, :, None] / np.float32(self.white)
-        return pixels, chosen.labels[indices]
+        chosen, rows = self.split(split), np.asarray(indices)
+        return chosen.pixels[rows, :, None] / np.float32(self.white), chosen.labels[rows]
 
     @staticmethod
     def num_tokens(batch: tuple[np.ndarray, np.ndarray]) -> int:

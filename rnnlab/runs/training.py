@@ -362,6 +362,6 @@ def _under_way(path: Path) -> Path:
 
 
 def _check_is_whole(path: Path, stages: Sequence[Path]) -> None:
-    """Raise ValueError if a directory, which would hold those of the stages, is that of a stage itself."""
+    """Raise ValueError if ``path`` is one stage of a run; ``stages`` are those that it would have itself."""
     if path.resolve().name in [stage.name for stage in stages[:-1]] and not stages[0].exists():
         raise InputError(f"{path} is one stage of {len(stages)} of a run: resume {path.resolve().parent}")

@@ -248,6 +248,7 @@ class Solver:
         if evaluate is not None and not callable(evaluate):
             raise InputTypeError(f"Solver: evaluate is {evaluate!r}, expected a function of the model")
         self.options, rules = Options.of(Solver, locals())
+        run = run_dir if isinstance(run_dir, RunDirectory | None) else RunDirectory(run_dir)
         for name in ("checkpoint_every", "checkpoint_minutes"):
             if run_dir is None and (every := getattr(self.options, name)) is not None:
                 raise InputError(f"Solver: {name} is {every!r}, which needs run_dir")
@@ -275,8 +276,7 @@ class Solver:
             check_interface("model", model, ("nll",))
         config = as_json(config, "Solver: config")
         self._storage: Storage = InMemory(model, self._state, self.options)
-        if run_dir is not None:
-            run = run_dir if isinstance(run_dir, RunDirectory) else RunDirectory(run_dir)
+        if run is not None:
             self._keep_in(
                 run, config=config, own_evaluate=evaluate is not None, objective=config_of(objective)
             )

@@ -79,10 +79,12 @@ class UpdateRule(Configured, ABC):
                 f"{cls.__name__}: slots is {found!r}, expected a tuple of different identifiers, not 'steps'"
             )
 
-    # Any, so that to type checkers a rule may name the arrays of its state
+    # Any: type checkers then accept a rule that names the arrays of its state
     @abstractmethod
     def update(self, w: Array, dw: Array, *state: Any, **factors: Any) -> None:
         """Update parameters and state in place.
+
+        It is called as ``update(w, dw, *state, learning_rate=..., scale=...)``.
 
         Parameters
         ----------

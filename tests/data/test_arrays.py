@@ -115,6 +115,20 @@ def test_sentences_without_start(rng):
             train(model, ArrayData(splits, null_token=0))
 
 
+def test_sentences_of_nothing_but_padding(rng):
+    """Images with fewer captions than others."""
+    captions = np.stack([sentences(rng, 6), sentences(rng, 6)], axis=1)
+    captions[2, 1] = 0
+    data = ArrayData({"train": (rng.standard_normal((6, 4)), captions)}, null_token=0)
+    assert train(CaptioningRNN(WORDS, 4, 3, 4), data).loss_history
+
+
+def test_rows_by_a_tuple(rng):
+    data = ArrayData({"train": (rng.standard_normal((6, 4)), sentences(rng, 6))}, null_token=0)
+    for found, expected in zip(data.batch("train", (0, 1)), data.batch("train", [0, 1]), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_a_vocabulary_without_start(rng):
     """The course's dictionaries have none."""
     words = {"<NULL>": 0, "a": 1, "b": 2}

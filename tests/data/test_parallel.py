@@ -79,6 +79,7 @@ def test_further_references_are_checked(references, message):
         ),
         ({"train": [(["a"], ["b"], ["c"])]}, r"train has \(\['a'\], \['b'\], \['c'\]\), expected pairs"),
         ({"train": [5]}, "train has 5, expected pairs"),
+        ({"train": [(3, ["b"])]}, r"train has \(3, \['b'\]\), expected pairs"),
         ({"train": [(["a"], [1])]}, "a sentence has 1, expected words, which are strings"),
     ],
 )

@@ -156,7 +156,7 @@ class Cell(ABC):
         """
         return {"Wh": (hidden_dim, self.num_gates * hidden_dim)}
 
-    # Any, so that to type checkers a cell may have candidate_mask, or no option
+    # Any: type checkers then accept a cell with candidate_mask, and one without options
     @abstractmethod
     def step_forward(
         self, a: Array, state: State, params: Params, *arguments: Any, **options: Any

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import DTypeLike
 
 from rnnlab.errors import InputTypeError
@@ -17,10 +12,11 @@ from rnnlab.ops.numba.guard import address
 from rnnlab.ops.numba.kernel import DTYPES, inlined, kernel, primitive, shared_by
 from rnnlab.ops.numba.memory import SMALLEST, empty
 from rnnlab.ops.numba.parallel import share, slice_of
+from rnnlab.ops.numba.registers import copy_bytes
 from rnnlab.ops.numpy import arrays as on_one_thread
 from rnnlab.types import Array, Shape
 
-__all__ = ["as_indices", "clear", "copy_bytes", "put", "take", "zeros"]
+__all__ = ["as_indices", "clear", "put", "take", "zeros"]
 _PARALLEL_FROM = 1 << 17  # numbers to move, some 50 microseconds, worth waking other threads
 
 
@@ -65,18 +61,6 @@ def as_indices(numbers: Array) -> Array:
 
 
 # ---------------------------------------------------------------- kernels
-
-
-@intrinsic
-def copy_bytes(context, target, source, count):
-    """Copy bytes from one address to another; the two ranges do not overlap."""
-
-    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
-        target, source = (b.inttoptr(place, cgutils.voidptr_t) for place in arguments[:2])
-        cgutils.raw_memcpy(b, target, source, arguments[2], itemsize=1)
-        return context.get_dummy_value()
-
-    return types.void(types.intp, types.intp, types.intp), generate
 
 
 @inlined

@@ -23,7 +23,6 @@ from collections.abc import Callable
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
-from rnnlab.ops.numba.arrays import copy_bytes
 from rnnlab.ops.numba.kernel import DTYPES, always_parallel, inlined, kernel, shared_by
 from rnnlab.ops.numba.layouts import by_columns, contiguous, copied, plain, writeable
 from rnnlab.ops.numba.memory import empty
@@ -33,6 +32,7 @@ from rnnlab.ops.numba.registers import (
     ROWS,
     VECTOR,
     columns_of,
+    copy_bytes,
     copy_line,
     sum_up,
     transpose_square,
@@ -54,7 +54,7 @@ _DTYPES = tuple(map(np.dtype, DTYPES.values()))
 _DEPTH = 512  # k's in a piece of a panel: 128 KB with AVX-512, 32 KB with AVX or NEON
 _PIECES = 512 * 1024  # bytes of the pieces that are packed together
 _ROW_BLOCK = 120  # rows that are multiplied by these pieces; the second-level cache holds 512 k's of them
-_PART_ROWS = 32  # at least, of each part of the rows that packs pieces of its own
+_PART_ROWS = 32  # about the least rows of a part of them that packs pieces of its own
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
 _SHALLOW = 8  # writing a sum takes as long as adding this number of terms
 _PACKED_ROWS = 16  # rows of a weight that are packed at a time: few memory pages, so packing is faster
@@ -119,8 +119,7 @@ class Panels:
 
     def _multiply(self, x: Array, first: Array | None, out: Array) -> None:
         """out = first + x w, for arrays that are checked; the rows of ``out`` are contiguous."""
-        panels, depth, columns = self.panels.shape
-        threads = _threads(x.shape[0] * panels * max(depth, _SHALLOW) * columns)
+        threads = _threads(x.shape[0] * max(self.shape[0], _SHALLOW) * self.shape[1])
         _multiply_panels.run(threads, _row_by_row(x), self.panels, *rows_of(first, out), out)
 
 
@@ -312,7 +311,7 @@ def rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, ed
     depth, columns = piece.shape
     left, itemsize = panel * columns, out.itemsize
     width = min(columns, out.shape[1] - left)
-    registers = registers_of(width, itemsize)
+    registers = _registers_of(width, itemsize)
     start, stop = row_part * x.shape[0] // row_parts, (row_part + 1) * x.shape[0] // row_parts
     tiles = (stop - start + ROWS - 1) // ROWS
     if k > 0:
@@ -343,7 +342,7 @@ def rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, ed
 
 
 @inlined
-def registers_of(columns, itemsize):
+def _registers_of(columns, itemsize):
     """The registers of the narrowest tile that holds so many columns, one of ``WIDTHS``."""
     registers = 1
     while registers * VECTOR < columns * itemsize:
@@ -363,7 +362,7 @@ def _lay_out_pieces(w, k, first_panel, pieces):
 
 @inlined
 def _lay_out_piece(w, k, left, piece):
-    """piece = w[k : k + depth, left : left + columns], with zeros in the rest of the last register."""
+    """piece = w[k : k + depth, left : left + columns], with zeros in the rest of the narrowest tile."""
     depth, columns = piece.shape
     width = min(columns, w.shape[1] - left)
     if w.strides[1] == w.itemsize:
@@ -377,7 +376,7 @@ def _lay_out_piece(w, k, left, piece):
     else:
         _copy_transposed(w, k, left, piece[:, :width])
     for i in range(depth):
-        for j in range(width, registers_of(width, w.itemsize) * (VECTOR // w.itemsize)):
+        for j in range(width, _registers_of(width, w.itemsize) * (VECTOR // w.itemsize)):
             piece[i, j] = 0
 
 

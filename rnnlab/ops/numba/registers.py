@@ -24,6 +24,7 @@ __all__ = [
     "VECTOR",
     "WIDTHS",
     "columns_of",
+    "copy_bytes",
     "copy_line",
     "round_line",
     "round_lines",
@@ -65,10 +66,10 @@ def columns_of(dtype: DTypeLike) -> int:
 
 
 @intrinsic
-def sum_up(context, like, rows, width, depth, x, x_step, w, first, first_step, out, out_step):
+def sum_up(context, like, rows, registers, depth, x, x_step, w, first, first_step, out, out_step):
     """out = first + x w: 1 to 6 rows, the first registers of a panel, and ``depth`` numbers to add up.
 
-    ``width``, one of ``WIDTHS``, is the number of registers. x, w, first and out are addresses; a step is the
+    ``registers``, one of ``WIDTHS``, is their number. x, w, first and out are addresses; a step is the
     number of bytes from one row to the next. ``first`` is 0 if the sums start at zero. ``like`` is an array
     of the dtype of x and w. The dtype uint32 stands for pairs of bfloat16, whose sums are float32; that needs
     AVX512-BF16.
@@ -103,6 +104,18 @@ def copy_line(context, like, source, target):
         return context.get_dummy_value()
 
     return types.void(like, types.uintp, types.uintp), generate
+
+
+@intrinsic
+def copy_bytes(context, target, source, count):
+    """Copy bytes from one address to another; the two ranges do not overlap."""
+
+    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
+        target, source = (b.inttoptr(place, cgutils.voidptr_t) for place in arguments[:2])
+        cgutils.raw_memcpy(b, target, source, arguments[2], itemsize=1)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp, types.intp), generate
 
 
 @intrinsic

@@ -138,10 +138,13 @@ def test_parts_run_on_threads_of_their_own_whatever_numba_s_number_is(parts):
 
 
 FIRST = """
-import importlib
+import importlib, sys, types
+import rnnlab.ops
+package = types.ModuleType("rnnlab.ops.numba")  # its own imports would fix the order
+package.__path__ = [{folder!r}]
+sys.modules["rnnlab.ops.numba"] = package
 importlib.import_module("rnnlab.ops.numba.{module}")
-from rnnlab.ops.numba import parallel
-assert parallel.OPENMP
+assert importlib.import_module("rnnlab.ops.numba.parallel").OPENMP
 """
 MODULES = sorted(path.stem for path in Path(parallel.__file__).parent.glob("[!_]*.py"))
 
@@ -154,7 +157,8 @@ MODULES = sorted(path.stem for path in Path(parallel.__file__).parent.glob("[!_]
 def test_openmp_is_used_whichever_module_is_imported_first(module):
     """Without it, all parts run on one thread, and only times show it."""
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_THREADING_LAYER"}
-    subprocess.run([sys.executable, "-c", FIRST.format(module=module)], env=environment, check=True)
+    program = FIRST.format(module=module, folder=str(Path(parallel.__file__).parent))
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 ON_ONE_THREAD = """
