@@ -5,12 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing.connection import wait
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,12 +23,13 @@ def map_in_processes(
     method: Literal["spawn", "forkserver"],
     start: Callable[[], None] | None = None,
     killed: Callable[[T], R] | None = None,
+    terminate: bool = False,
 ) -> Iterator[R]:
     """The function of each item, in the order of the items.
 
-    The processes are started at once, and ended after the last result, or after their current items if no
-    more results are wanted. They ignore Ctrl-C, which a terminal sends to them too. If one is killed, as the
-    system does when memory runs out, the items without a result are computed in new processes, one at a time.
+    The processes are started at once, and ended after the last result. They ignore Ctrl-C, which a terminal
+    sends to them too. If one is killed, as the system does when memory runs out, the items that have no
+    result yet are computed in new processes, one at a time.
 
     Parameters
     ----------
@@ -44,6 +44,9 @@ def map_in_processes(
         Called in each process first.
     killed : callable, optional
         The result of an item whose process is killed when it is computed alone.
+    terminate : bool
+        Whether the processes are terminated if no more results are wanted, as after Ctrl-C. By default each
+        completes its item, and can release what it holds.
 
     Raises
     ------
@@ -66,7 +69,7 @@ def map_in_processes(
                     "a process was killed twice at the same work, perhaps for lack of memory"
                 ) from None
 
-    return _results(pool, submitted, items, alone)
+    return _results(pool, submitted, items, alone, terminate)
 
 
 def _results(
@@ -74,6 +77,7 @@ def _results(
     submitted: Sequence[Future[R]],
     items: Sequence[T],
     alone: Callable[[T], R],
+    terminate: bool,
 ) -> Iterator[R]:
     """The results of the futures, and those of ``alone`` for items without one."""
     is_told = False
@@ -88,6 +92,10 @@ def _results(
                 is_told = True
                 result = alone(item)
             yield result
+    except BaseException:  # GeneratorExit too
+        for process in (pool._processes or {}).values() if terminate else ():
+            process.terminate()  # public from Python 3.14 on: terminate_workers
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -108,72 +116,3 @@ def _begin(start: Callable[[], None] | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if start is not None:
         start()
-
-
-def as_completed(function: Callable[[T], R], items: Iterable[T], *, jobs: int) -> Generator[R, None, None]:
-    """The function of each item in one of several processes, as soon as it is known.
-
-    Close the iterator if no more results are wanted: it terminates the processes, whatever they do. An item
-    whose process is killed has no result.
-
-    Parameters
-    ----------
-    function : callable
-        Takes an item. Functions, items and results are pickled.
-    items : iterable
-    jobs : int
-        The number of processes, which are spawned.
-    """
-    context, rest = multiprocessing.get_context("spawn"), iter(items)
-    processes: list[Any] = []
-    pipes: list[Any] = []
-    pipe: Any
-    try:
-        for _ in range(jobs):
-            pipe, other = context.Pipe()
-            if not _send_next(pipe, rest):
-                break
-            process = context.Process(target=_serve, args=(function, other), daemon=True)
-            process.start()
-            other.close()
-            processes.append(process)
-            pipes.append(pipe)
-        while pipes:
-            for pipe in wait(pipes):
-                try:
-                    found = pipe.recv()
-                except (EOFError, OSError):  # the process was killed
-                    pipes.remove(pipe)
-                    continue
-                if isinstance(found, Exception):
-                    raise found
-                if not _send_next(pipe, rest):
-                    pipes.remove(pipe)
-                    pipe.close()
-                yield found
-    finally:
-        for process in processes:
-            process.terminate()
-            process.join()
-
-
-def _send_next(pipe: Any, rest: Iterator[Any]) -> bool:
-    """Send the next item to a process, if there is one."""
-    for item in rest:
-        with suppress(OSError):  # the process was killed, as `recv` will say
-            pipe.send(item)
-        return True
-    return False
-
-
-def _serve(function: Callable[[Any], Any], pipe: Any) -> None:
-    """Answer each item with the function of it, or with its error."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(EOFError):
-        while True:
-            item = pipe.recv()
-            try:
-                found = function(item)
-            except Exception as error:
-                found = error
-            pipe.send(found)

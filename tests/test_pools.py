@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
-from rnnlab.pools import as_completed, map_in_processes
+from rnnlab.pools import map_in_processes
 
 TWO = {"jobs": 2, "method": "spawn"}
 kills = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no signals")
@@ -96,37 +96,15 @@ def test_a_process_is_killed_before_all_items_are_submitted(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("completed", [True, False])
-def test_no_more_results_are_wanted(completed, tmp_path):
+@pytest.mark.parametrize("terminate", [False, True])
+def test_no_more_results_are_wanted(terminate, tmp_path):
     items = [(number, tmp_path) for number in (0, 1)]
-    if completed:
-        results = map_in_processes(touched_late, items, **TWO)
-    else:
-        results = as_completed(touched_late, items, jobs=2)
+    results = map_in_processes(touched_late, items, **TWO, terminate=terminate)
     assert next(results) == 0
     while not (tmp_path / "begun").exists():
         time.sleep(0.01)
     results.close()
-    assert (tmp_path / "ended").exists() == completed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [0, 1, 2, 7])
-def test_as_completed(number):
-    """With more processes than items, and with more items than processes."""
-    found = as_completed(square, range(number), jobs=3)
-    assert sorted(found) == [each**2 for each in range(number)]
-
-
-@kills
-def test_an_item_whose_process_is_killed_has_no_result():
-    assert sorted(as_completed(killed_at_2, [1, 2, 3, 4], jobs=2)) == [1, 9, 16]
-    assert list(as_completed(killed_at_2, [2, 2], jobs=2)) == []
-
-
-def test_an_error_of_the_function_is_raised_as_completed():
-    with pytest.raises(TypeError):
-        list(as_completed(square, [1, "two", 3], jobs=1))
+    assert (tmp_path / "ended").exists() != terminate
 
 
 def test_an_error_of_the_function_is_raised():

@@ -43,13 +43,20 @@ def test_the_number_of_processes(capsys, monkeypatch):
     assert "--jobs is given, which needs --warm-up" in capsys.readouterr().err
 
 
+def heed_ctrl_c():
+    """A shell starts programs in the background with the signal ignored, and their processes inherit this."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
 def test_ctrl_c_ends_the_processes(tmp_path):
     pytest.importorskip("numba")
     command = [sys.executable, "-m", "rnnlab", "kernels", "--warm-up", "--jobs", "2"]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c
+    ) as process:
         try:
             while process.poll() is None and not any(tmp_path.rglob("*.nbi")):
                 time.sleep(0.1)

@@ -41,7 +41,7 @@ from rnnlab.ops.numba import amx, registers
 from rnnlab.ops.numba.guard import FITS, OVERLAP, guarded
 from rnnlab.ops.numba.parallel import OPENMP, start_threads
 from rnnlab.ops.threads import default_jobs, import_numba, num_threads
-from rnnlab.pools import as_completed
+from rnnlab.pools import map_in_processes
 from rnnlab.signals import deferred_signals
 
 numba = import_numba()
@@ -348,13 +348,13 @@ def warm_up(jobs: int = 1, progress: Callable[..., Iterable[int]] | None = None)
     names = [(each.function.__module__, each.function.__name__, dtype) for each, dtype in missing]
     os.environ[_ANNOUNCED] = "1"  # processes inherit it
     try:
+        compiled: Iterable[int] = map(_compile_named, names)
         if folder is not None and min(jobs, len(names)) > 1:
-            compiled = as_completed(_compile_named, names, jobs=jobs)
-        else:
-            compiled = (_compile_named(name) for name in names)
-        with contextlib.closing(compiled):  # Ctrl-C ends the processes
-            shown = compiled if progress is None or not names else progress(compiled, total=len(names))
-            count, before = sum(shown), len(_compiled)
+            jobs = min(jobs, len(names))
+            compiled = map_in_processes(_compile_named, names, jobs=jobs, method="spawn", terminate=True)
+        if names and progress is not None:
+            compiled = progress(compiled, total=len(names))
+        count, before = sum(compiled), len(_compiled)
         for each in _KERNELS:  # load all: files may be damaged, or for another processor
             for dtype in each.dtypes:
                 each.version(dtype)
