@@ -11,7 +11,7 @@ import numpy as np
 from rnnlab.gradcheck.cases import CELLS, LENGTHS, A, D, H, L, N, T
 from rnnlab.gradcheck.recurrent_cases import allows
 from rnnlab.layers.recurrent.cell import cell_for
-from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models import CaptioningRNN, LanguageModel, Seq2Seq, SequenceClassifier
 from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.classification import READOUTS
 from rnnlab.types import Array
@@ -83,6 +83,12 @@ def _models(rng: np.random.Generator, cells: Sequence[str]) -> Iterator[tuple[st
         concat = captioner(cell, attention="additive", target_attention=True, output="concat")
         yield f"CaptioningRNN {cell} concatenated output", concat, (regions, captions)
     arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}
+    for cell in cells:
+        options = {"decoder_layers": 2, "layer_dropout": 0.2, "target_attention": True, "output": "deep"}
+        attending = LanguageModel(words, 3, H, cell, **common, **options)
+        yield f"LanguageModel {cell} attention to its past, two layers", attending, (captions,)
+        tied = LanguageModel(words, H, H, cell, tied_embeddings=True, **common, **arnet)
+        yield f"LanguageModel {cell} tied, ARNet", tied, (captions,)
     for cell in cells:
         yield f"CaptioningRNN {cell} ARNet", captioner(cell, **arnet), (image, captions)
     of_encoder: dict[str, Any] = {"encoder_reconstruction": 0.2, "encoder_reconstructor_dim": A}

@@ -296,7 +296,7 @@ class CaptioningRNN(EncoderDecoder):
             "loss",
             features,
             captions,
-            "captions",
+            name="captions",
             sentence_weights=sentence_weights,
             sentence_lengths=sentence_lengths,
         )
@@ -322,7 +322,7 @@ class CaptioningRNN(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        return self._nll(*self._batch("nll", features, captions, "captions"))
+        return self._nll(*self._batch("nll", features, captions, name="captions"))
 
     def align(self, features: Features, captions: Array) -> Array:
         """The attention weights over the regions at each token of a caption, under teacher forcing.
@@ -343,7 +343,7 @@ class CaptioningRNN(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`; ValueError also if the model does not attend to regions.
         """
-        return self._align(*self._batch("align", features, captions, "captions", several=False))
+        return self._align(*self._batch("align", features, captions, name="captions", several=False))
 
     def _build_encoder(self, recurrence: Recurrence, num_states: int) -> Any:
         return build_image_encoder(num_states, self._options)

@@ -261,9 +261,7 @@ class EncoderDecoder(Inference, ABC):
 
     def padded(
         self,
-        inputs: Any,
-        tokens: Array,
-        *,
+        *batch: Any,
         part_of: BatchSize | None = None,
         sentence_weights: Array | None = None,
         sentence_lengths: Array | None = None,
@@ -272,8 +270,8 @@ class EncoderDecoder(Inference, ABC):
 
         Parameters
         ----------
-        inputs, tokens, part_of, sentence_weights, sentence_lengths
-            As the arguments of :meth:`loss`.
+        *batch, part_of, sentence_weights, sentence_lengths
+            The arguments of :meth:`loss`.
 
         Raises
         ------
@@ -282,9 +280,7 @@ class EncoderDecoder(Inference, ABC):
         """
         inputs, forced = self._batch(
             "padded",
-            inputs,
-            tokens,
-            "tokens",
+            *batch,
             sentence_weights=sentence_weights,
             sentence_lengths=sentence_lengths,
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.decoding.search import gives_new_array
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.models.base import Model
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.output import OutputInputs
@@ -78,13 +78,13 @@ class Inference(Model):
         weights = tuple(tuple(map(asnumpy, block)) for block in reviewed.weights)
         return reviewed._replace(thoughts=tuple(map(asnumpy, reviewed.thoughts)), weights=weights)
 
-    def align_thoughts(self, source: Any, sentences: Array) -> Array:
+    def align_thoughts(self, *batch: Any) -> Array:
         """The attention weights over the last block's thought vectors at each token, under teacher forcing.
 
         Parameters
         ----------
-        source : as :meth:`start` takes it, N rows
-        sentences : (N, M) integers
+        *batch
+            The source and N sentences (N, M), as :meth:`loss` takes them.
 
         Returns
         -------
@@ -98,15 +98,15 @@ class Inference(Model):
             As :meth:`loss`; ValueError also if the model has no reviewer.
         """
         self._check_reviewer()
-        return self._weights("align_thoughts", "source", source, sentences)
+        return self._weights("align_thoughts", "source", *batch)
 
-    def align_past(self, source: Any, sentences: Array) -> Array:
+    def align_past(self, *batch: Any) -> Array:
         """The weights of target attention at each token, under teacher forcing (Xia et al. 2017, eq. 6).
 
         Parameters
         ----------
-        source : as :meth:`start` takes it, N rows
-        sentences : (N, M) integers
+        *batch
+            The source, if the model has one, and N sentences (N, M), as :meth:`loss` takes them.
 
         Returns
         -------
@@ -121,11 +121,11 @@ class Inference(Model):
         """
         if not self.decoder.attends_to_past:
             raise InputError(f"{type(self).__name__}: this model does not attend to the decoder's own past")
-        return self._weights("align_past", "target", source, sentences)
+        return self._weights("align_past", "target", *batch)
 
-    def _weights(self, function: str, attended: str, source: Any, sentences: Array) -> Array:
+    def _weights(self, function: str, attended: str, *batch: Any) -> Array:
         """The decoder's own attention weights over its "source" or its "target", under teacher forcing."""
-        inputs, forced = self._batch(function, source, sentences, several=False)
+        inputs, forced = self._batch(function, *batch, several=False)
         return self._ops.asnumpy(self._decoded(inputs, forced)[0].weights[attended])
 
     def _check_attends(self) -> None:
@@ -152,16 +152,15 @@ class Inference(Model):
         source, _ = self.encoder.forward(self.params, inputs)
         return self.reviewer.forward(self.params, source)[0]
 
-    def hidden_states(self, source: Any, sentences: Array) -> Array:
+    def hidden_states(self, *batch: Any) -> Array:
         """The hidden states of the decoder's last layer under teacher forcing.
 
         Nothing is dropped, and zoneout takes its expectation.
 
         Parameters
         ----------
-        source : as :meth:`start` takes it, N rows
-        sentences : (N, M) integers
-            ``<START>``, the words, ``<END>``, then ``<NULL>``.
+        *batch
+            The source, if the model has one, and N sentences (N, M), as :meth:`loss` takes them.
 
         Returns
         -------
@@ -174,10 +173,10 @@ class Inference(Model):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        inputs, forced = self._batch("hidden_states", source, sentences, several=False)
+        inputs, forced = self._batch("hidden_states", *batch, several=False)
         return self._ops.asnumpy(self._decoded(inputs, forced)[0].hidden)
 
-    def last_states(self, source: Any, sentences: Array) -> Array:
+    def last_states(self, *batch: Any) -> Array:
         """The hidden state that predicts the last token of each sentence, of the decoder's last layer.
 
         Under teacher forcing, nothing is dropped, and zoneout takes its expectation. For a sentence that the
@@ -185,9 +184,9 @@ class Inference(Model):
 
         Parameters
         ----------
-        source : as :meth:`start` takes it, N rows
-        sentences : (N, L) integers
-            ``<START>``, the words, ``<END>``, then ``<NULL>``; ``<END>`` may be missing.
+        *batch
+            The source, if the model has one, and N sentences, as :meth:`loss` takes them; ``<END>`` may be
+            missing.
 
         Returns
         -------
@@ -198,7 +197,7 @@ class Inference(Model):
         IndexError, ValueError, TypeError
             If a shape, a dtype or a token is wrong, or a sentence has no token after its first.
         """
-        inputs, forced = self._batch("last_states", source, sentences, several=False)
+        inputs, forced = self._batch("last_states", *batch, several=False)
         if not forced.lengths.all():
             row = int(np.flatnonzero(forced.lengths == 0)[0])
             raise InputError(
@@ -209,12 +208,19 @@ class Inference(Model):
         return self._ops.asnumpy(forced._replace(target_rows=last).gather(hidden))
 
     def _batch(
-        self, function: str, source: Any, sentences: Array, name: str = "sentences", **options: Any
+        self, function: str, *batch: Any, name: str = "sentences", **options: Any
     ) -> tuple[Any, TeacherForced]:
         """The encoder's inputs, and the sentences split into inputs and targets, after a check of both.
 
-        ``name`` is that of the sentences in errors; ``options`` are those of :meth:`TeacherForced.checked`.
+        ``batch`` is a source and sentences. ``name`` is that of the sentences in errors; ``options`` are
+        those of :meth:`TeacherForced.checked`.
         """
+        if len(batch) != 2:
+            raise InputTypeError(
+                f"{type(self).__name__}.{function}: found {len(batch)} arguments, expected the source and "
+                "the sentences"
+            )
+        source, sentences = batch
         inputs, rows = self._inputs(function, source)
         function, words = f"{type(self).__name__}.{function}", self.embedding.vocabulary_size
         forced = TeacherForced.checked(function, name, sentences, rows, words, self.null_token, **options)

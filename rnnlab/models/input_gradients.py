@@ -59,6 +59,21 @@ class TranslationGradients(NamedTuple):
     hidden: Array
 
 
+class LanguageGradients(NamedTuple):
+    """The gradients of the inputs of a :class:`~rnnlab.models.LanguageModel`.
+
+    Attributes
+    ----------
+    words : (N, T, W)
+        Gradients of the vectors of the words that the model reads.
+    hidden : (N, T, H)
+        Gradients of the hidden states.
+    """
+
+    words: Array
+    hidden: Array
+
+
 class ClassificationGradients(NamedTuple):
     """The gradients of the inputs of a :class:`~rnnlab.models.SequenceClassifier`.
 

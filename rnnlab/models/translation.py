@@ -277,7 +277,7 @@ class Seq2Seq(EncoderDecoder):
             "loss",
             source,
             target,
-            "target",
+            name="target",
             sentence_weights=sentence_weights,
             sentence_lengths=sentence_lengths,
         )
@@ -303,7 +303,7 @@ class Seq2Seq(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        return self._nll(*self._batch("nll", source, target, "target"))
+        return self._nll(*self._batch("nll", source, target, name="target"))
 
     def align(self, source: Array, target: Array) -> Array:
         """The attention weights over the source at each token of the target, under teacher forcing.
@@ -325,7 +325,7 @@ class Seq2Seq(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`; ValueError also if the model does not attend to its source.
         """
-        return self._align(*self._batch("align", source, target, "target", several=False))
+        return self._align(*self._batch("align", source, target, name="target", several=False))
 
     def start(self, source: Array) -> Any:
         """The decoding state of each sentence (N, L), before <START> is read."""

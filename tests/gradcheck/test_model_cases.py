@@ -7,7 +7,7 @@ from rnnlab.gradcheck.model_cases import model_cases
 def test_every_cell_is_in_every_kind_of_model():
     names = [name for name, _, _ in model_cases(np.random.default_rng(0))]
     assert len(set(names)) == len(names)
-    for kind in ("CaptioningRNN", "Seq2Seq", "SequenceClassifier"):
+    for kind in ("CaptioningRNN", "LanguageModel", "Seq2Seq", "SequenceClassifier"):
         for cell in CELLS:
             assert [name for name in names if name.startswith(f"{kind} {cell} ")], (kind, cell)
 

@@ -32,7 +32,9 @@ def test_every_layer_and_model_passes(share):
 def test_there_is_a_case_of_every_model():
     kinds = ["layer" if isinstance(case, Case) else "model" for case in gradcheck._cases(0, None)]
     assert len(kinds) == len(gradcheck.case_names())
-    assert kinds.count("model") == len(CELLS) * (len(IMAGE_INPUTS) + 4 + 2 + 2 + 1 + 1 + 1 + 2 + 2 + 1) + 1
+    assert (
+        kinds.count("model") == len(CELLS) * (len(IMAGE_INPUTS) + 4 + 2 + 2 + 1 + 1 + 2 + 1 + 2 + 2 + 1) + 1
+    )
     assert kinds == sorted(kinds)  # layers come first
 
 

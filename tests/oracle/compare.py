@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.models import CaptioningRNN, LanguageModel, Seq2Seq
 
 from .configurations import Configuration
 from .noise import Noise
-from .reference import backwards, captioning_loss, classification_loss, translation_loss
+from .reference import backwards, captioning_loss, classification_loss, language_loss, translation_loss
 
 TOLERANCE = 1e-9  # relative, of each number
 ROUNDING = 1e-13  # absolute, times the largest gradient if that is above 1: of numbers that cancel
@@ -61,6 +61,8 @@ def in_torch(drawn: Configuration) -> tuple[float, dict[str, np.ndarray], dict[s
     elif isinstance(model, Seq2Seq):
         words = model.source_word_to_idx, model.word_to_idx
         loss, read = translation_loss(o, p, *words, *batch, noise, **given)
+    elif isinstance(model, LanguageModel):
+        loss, read = language_loss(o, p, model.word_to_idx, *batch, noise, **given)
     else:
         x, *others = batch
         leaf = torch.tensor(x, requires_grad=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.gradcheck.cases import CELLS
-from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models import CaptioningRNN, LanguageModel, Seq2Seq, SequenceClassifier
 from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.classification import READOUTS
 
@@ -54,7 +54,7 @@ class Draws:
 def configuration(seed: int) -> Configuration:
     """The configuration of a seed."""
     draws = Draws(seed)
-    kind = draws.one_of(captioning, captioning, translation, translation, classification)
+    kind = draws.one_of(captioning, captioning, translation, translation, language, classification)
     model, batch, given = kind(draws)
     model.params.flat[...] = draws.rng.uniform(-0.8, 0.8, model.params.flat.size)  # biases too
     return Configuration(model, batch, given, seed if draws.chance(0.6) else None)
@@ -126,6 +126,24 @@ def translation(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     source[np.arange(L) >= draws.rng.integers(0, L + 1, (N, 1))] = words["<NULL>"]
     target, given = tokens(draws, model, N)
     return model, (source, target), given
+
+
+def language(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """A LanguageModel with a batch."""
+    target = draws.chance(0.4)
+    options = recurrence(draws) | {
+        "target_attention": target,
+        "target_delay": draws.optional(lambda: 1 + draws.size(2), 0.3) if target else None,
+        "decoder_layers": draws.size(3),
+        "layer_dropout": draws.rate(),
+        "loss_average": draws.one_of("batch", "token"),
+    }
+    options |= sentences(draws, None)
+    del options["reviewer"]
+    model = LanguageModel(vocabulary(draws, options), dtype=np.float64, **with_effect(options))
+    found, given = tokens(draws, model, rows(draws))
+    given = {name: given[name] for name in given if name == "part_of"}
+    return model, (found.reshape(-1, found.shape[-1]),), given
 
 
 def classification(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:

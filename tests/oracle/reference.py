@@ -335,6 +335,16 @@ def captioning_loss(
     return loss, {"features": features, "words": words, "hidden": hidden}
 
 
+def language_loss(
+    o: Named, p: Named, word_to_idx: Named, sentences: np.ndarray, noise: Noise, **given: Any
+) -> tuple[Tensor, dict[str, Any]]:
+    """The loss of a LanguageModel."""
+    o = {**o, "attention": None, "reviewer": {"blocks": None}, "discriminative": 0.0}
+    start = Source(zero_state(o, p["b_vocab"].new_zeros(len(sentences)), o["hidden_dim"]))
+    loss, words, hidden = sentence_loss(o, p, word_to_idx, start, sentences, noise, **given)
+    return loss, {"words": words, "hidden": hidden}
+
+
 def translation_loss(
     o: Named,
     p: Named,

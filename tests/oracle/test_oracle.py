@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models import CaptioningRNN, LanguageModel, Seq2Seq, SequenceClassifier
 
 torch = pytest.importorskip("torch")
 
@@ -62,7 +62,7 @@ def test_each_option_is_drawn():
         model = configuration(seed).model
         for name, value in model.config().items():
             drawn[type(model), name].add(str(value))
-    for kind in (CaptioningRNN, Seq2Seq, SequenceClassifier):
+    for kind in (CaptioningRNN, LanguageModel, Seq2Seq, SequenceClassifier):
         for name in inspect.signature(kind.__init__).parameters.keys() - NOT_DRAWN:
             if not name.endswith("word_to_idx"):
                 assert len(drawn[kind, name]) > 1, f"{kind.__name__}: {name} has only {drawn[kind, name]}"

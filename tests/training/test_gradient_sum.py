@@ -22,6 +22,7 @@ from .trainings import (
     attentive,
     captioner,
     classifier,
+    language,
     reviewer,
     sentence_pairs,
     trained,
@@ -42,7 +43,7 @@ def both_reconstructors():
     return Seq2Seq(*sizes, dtype=np.float64, attention="dot", output="deep", rng=2, **options), data, {}
 
 
-MODELS = [lstm, attentive, arnet, reviewer, both_reconstructors, translator, classifier]
+MODELS = [lstm, attentive, arnet, reviewer, both_reconstructors, translator, language, classifier]
 
 
 @pytest.mark.parametrize("make", MODELS)

@@ -29,6 +29,7 @@ from .trainings import (
     attentive,
     captioner,
     classifier,
+    language,
     reviewer,
     trained,
     translator,
@@ -40,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("make", [attentive, arnet, reviewer, translator, classifier])
+@pytest.mark.parametrize("make", [attentive, arnet, reviewer, translator, language, classifier])
 def test_ranks_train_as_one_process_with_as_many_parts(make):
     solvers = on_ranks(3, lambda communicator: trained(make, communicator))
     assert_same(solvers[0], trained(make, accumulate=3))

@@ -7,7 +7,7 @@ import weakref
 import numpy as np
 import pytest
 
-from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models import CaptioningRNN, LanguageModel, Seq2Seq, SequenceClassifier
 from rnnlab.training import Callback, NonFiniteError, Solver, register_update_rule, step_graphs
 from rnnlab.training.optim import UPDATE_RULES, Adam
 
@@ -61,6 +61,11 @@ def translator(rng, **options):
     return model, Batches(sentences(rng, COUNT, 20), sentences(rng, COUNT))
 
 
+def language(rng, **options):
+    model = LanguageModel(WORDS, 4, 6, cell_type="lstm", dtype=np.float64, **options)
+    return model, Batches(sentences(rng, COUNT))
+
+
 def classifier(rng, **options):
     model = SequenceClassifier(3, 2, 5, cell_type="lstm", dtype=np.float64, **options)
     return model, Batches(rng.standard_normal((COUNT, 7, 2)), rng.integers(3, size=COUNT))
@@ -90,6 +95,7 @@ MODELS = {
     ),
     "translator, two layers": (translator, {"decoder_layers": 2, "tied_embeddings": True}),
     "translator, bilinear": (translator, {"attention": "bilinear", "num_layers": 2, "output": "linear"}),
+    "language": (language, {"decoder_layers": 2, "target_attention": True, "reconstruction": 0.1}),
     "classifier": (classifier, {"reconstruction": 0.1, "num_layers": 2}),
     "classifier, both directions": (
         classifier,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnnlab.data import ParallelData, PixelData
-from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.data import ArrayData, ParallelData, PixelData
+from rnnlab.models import CaptioningRNN, LanguageModel, Seq2Seq, SequenceClassifier
 from rnnlab.training.solver import Solver
 
 WORDS = {word: index for index, word in enumerate(["<NULL>", "<START>", "<END>", "a", "b", "c", "d"])}
@@ -86,6 +86,12 @@ def translator():
     data = sentence_pairs()
     sizes = data.source_vocabulary.word_to_idx, data.vocabulary.word_to_idx, 3, 4
     return Seq2Seq(*sizes, dtype=np.float64, loss_average="token", rng=2, **NOISE), data, SAMPLING
+
+
+def language():
+    sentences = Captions().splits["train"][1]
+    data = ArrayData({"train": (sentences,), "val": (sentences[:7],)}, null_token=0)
+    return LanguageModel(WORDS, 3, 4, dtype=np.float64, rng=2, **NOISE, **ARNET), data, SAMPLING
 
 
 def classifier():

@@ -133,7 +133,7 @@ def _check_reviewer(model: str, reviewer: ReviewerOptions, options: Mapping[str,
 
 def _check_attention_dim(model: str, reviewer: ReviewerOptions, options: Mapping[str, Any]) -> None:
     """Raise ValueError if no attention of the model has additive scores. Those of a reviewer always are."""
-    attention, given = options["attention"], f"{model}: attention_dim is {options['attention_dim']}"
+    attention, given = options.get("attention"), f"{model}: attention_dim is {options['attention_dim']}"
     if attention == "additive" or reviewer.blocks:
         return
     if attention:

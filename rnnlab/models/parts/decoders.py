@@ -251,7 +251,7 @@ def build_decoder(
     options : mapping
         The options of the model.
     """
-    word_dim, hidden_dim, attention = (options[name] for name in ("wordvec_dim", "hidden_dim", "attention"))
+    word_dim, hidden_dim, attention = options["wordvec_dim"], options["hidden_dim"], options.get("attention")
     image_input = options.get("image_input", "initial_state")
     decoder: Any
     if attention or options["target_attention"]:

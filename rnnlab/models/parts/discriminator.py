@@ -95,7 +95,7 @@ def build_discriminator(
     ValueError
         If the vocabulary has fewer words, or does not begin with its special words.
     """
-    weight, count = options["discriminative"], options["discriminative_words"]
+    weight, count = options.get("discriminative"), options.get("discriminative_words")
     if count is None and not weight:
         return None
     first = sum(word in word_to_idx for word in SPECIAL_WORDS)

@@ -232,7 +232,7 @@ def build_reviewer(
     ValueError, TypeError
         If an option does not fit.
     """
-    reviewer = ReviewerOptions.of(model, options["reviewer"])
+    reviewer = ReviewerOptions.of(model, options.get("reviewer"))
     if reviewer.blocks is None:
         return NoReviewer(memory_dim, num_states)
     return Reviewer(

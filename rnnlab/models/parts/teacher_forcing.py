@@ -66,7 +66,7 @@ class TeacherForced(NamedTuple):
         function: str,
         name: str,
         tokens: Array,
-        rows: int,
+        rows: int | None,
         vocabulary_size: int,
         null_token: int,
         *,
@@ -152,24 +152,26 @@ class TeacherForced(NamedTuple):
 
 
 def check_sentences(
-    function: str, name: str, tokens: Array, rows: int, vocabulary_size: int, *, several: bool = False
+    function: str, name: str, tokens: Array, rows: int | None, vocabulary_size: int, *, several: bool = False
 ) -> np.ndarray:
     """Check sentences (N, L), or with ``several`` also S of each input, (N, S, L); convert them to int64.
 
     Raises
     ------
     ValueError
-        If the number of rows is not ``rows``, there is no sentence of a row, or L is less than 2.
+        If the number of rows is not ``rows`` (None allows any), there is no sentence of a row, or L is less
+        than 2.
     IndexError, TypeError
         If a token is out of range or not an integer.
     """
     tokens = as_padded(function, name, tokens)
     fits = tokens.ndim == 2 or (several and tokens.ndim == 3 and tokens.shape[1] > 0)
-    if not fits or tokens.shape[0] != rows or tokens.shape[-1] < 2:
+    if not fits or rows not in (None, tokens.shape[0]) or tokens.shape[-1] < 2:
         expected = "(N, L) or (N, S, L)" if several else "(N, L)"
+        of_inputs = "" if rows is None else f"N = {rows} as the inputs and "
         raise InputError(
             f"{function}: {name} has shape {tokens.shape}, expected {expected} "
-            f"with N = {rows} as the inputs and L of at least 2"
+            f"with {of_inputs}L of at least 2"
         )
     return as_tokens(function, name, tokens, vocabulary_size)
 
