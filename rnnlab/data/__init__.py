@@ -16,6 +16,7 @@ The modules of the package:
     lazy           features larger than memory, read in blocks; block_cache, those that are in memory
     parallel       ParallelData, sentence pairs for the solver
     parallel_text  sentence pairs, code and comments from files
+    text           TextData, sentences for language models
     sentences      many sentences in little memory
     subwords       Subwords, sentences as pieces of words
     arrays         ArrayData, any arrays in memory
@@ -52,6 +53,7 @@ from rnnlab.data.prepare import describe, prepare_annotated
 from rnnlab.data.shapes import open_shapes, write_shapes
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.subwords import Subwords
+from rnnlab.data.text import TextData, TextSplit, open_text
 from rnnlab.data.vocabulary import Vocabulary, tokenize
 from rnnlab.data.word_vectors import WordCoverage, load_word_vectors, read_word_vectors
 
@@ -68,6 +70,8 @@ __all__ = [
     "PixelData",
     "PixelSplit",
     "Subwords",
+    "TextData",
+    "TextSplit",
     "Vocabulary",
     "WordCoverage",
     "decode_captions",
@@ -82,6 +86,7 @@ __all__ = [
     "open_mnist",
     "open_parallel",
     "open_shapes",
+    "open_text",
     "prepare_annotated",
     "read_coco",
     "read_code_comments",

@@ -84,17 +84,12 @@ def _models(rng: np.random.Generator, cells: Sequence[str]) -> Iterator[tuple[st
         yield f"CaptioningRNN {cell} concatenated output", concat, (regions, captions)
     arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}
     for cell in cells:
-        options = {"decoder_layers": 2, "layer_dropout": 0.2, "target_attention": True, "output": "deep"}
-        attending = LanguageModel(words, 3, H, cell, **common, **options)
-        yield f"LanguageModel {cell} attention to its past, two layers", attending, (captions,)
-        tied = LanguageModel(words, H, H, cell, tied_embeddings=True, **common, **arnet)
-        yield f"LanguageModel {cell} tied, ARNet", tied, (captions,)
-    for cell in cells:
         yield f"CaptioningRNN {cell} ARNet", captioner(cell, **arnet), (image, captions)
     of_encoder: dict[str, Any] = {"encoder_reconstruction": 0.2, "encoder_reconstructor_dim": A}
     cell = "lstm" if "lstm" in cells else cells[0]
     model = Seq2Seq(words, words, 3, 2, cell, **common, **arnet, **of_encoder)
     yield f"Seq2Seq {cell} ARNet on both sides", model, (source, captions)
+    yield from _language_models(words, cells, captions, common, arnet)
     reviewer: dict[str, Any] = {
         "attention": "additive",
         "reviewer": {"blocks": 2, "steps": 2, "dropout": 0.2},
@@ -116,3 +111,18 @@ def _models(rng: np.random.Generator, cells: Sequence[str]) -> Iterator[tuple[st
         options = {"num_layers": 2, "bidirectional": True, "layer_dropout": 0.2, "init_scale": 0.8}
         classifier = SequenceClassifier(3, D, H, cell, **common | options, **arnet)
         yield f"SequenceClassifier {cell} both directions, ARNet", classifier, labelled
+
+
+def _language_models(
+    words: dict[str, int],
+    cells: Sequence[str],
+    sentences: Array,
+    common: dict[str, Any],
+    arnet: dict[str, Any],
+) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
+    for cell in cells:
+        options = {"decoder_layers": 2, "layer_dropout": 0.2, "target_attention": True, "output": "deep"}
+        attending = LanguageModel(words, 3, H, cell, **common, **options)
+        yield f"LanguageModel {cell} attention to its past, two layers", attending, (sentences,)
+        tied = LanguageModel(words, H, H, cell, tied_embeddings=True, **common, **arnet)
+        yield f"LanguageModel {cell} tied, ARNet", tied, (sentences,)

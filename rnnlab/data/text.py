@@ -1,0 +1,277 @@
+"""Sentences by splits, for language models: rows of <START>, words, <END>, then <NULL>, (N, L).
+
+A sentence is a line of a file, and its words are what the tokenizer makes of it: words, or single characters.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnlab.data.fingerprint import Fingerprint, joined_hash
+from rnnlab.data.parallel_text import TOKENIZERS, Tokenize
+from rnnlab.data.sentences import Sentences, SentenceWriter, TokenRows, WordNumbers, Words
+from rnnlab.data.split_data import SplitData, batches, batches_by_length, drawn
+from rnnlab.data.vocabulary import NULL, START, UNK, Vocabulary
+from rnnlab.errors import InputError, InputTypeError
+from rnnlab.options import Count, check_options
+from rnnlab.reading import PathLike, text_lines
+from rnnlab.types import Indices
+
+
+def characters(sentence: str) -> list[str]:
+    """The characters of a sentence, in Unicode's composed form."""
+    return list(unicodedata.normalize("NFC", sentence))
+
+
+TEXT_TOKENIZERS: dict[str, Tokenize] = {**TOKENIZERS, "characters": characters}
+
+
+@dataclass(frozen=True)
+class TextSplit:
+    """One split: the words and the tokens of each sentence.
+
+    Attributes
+    ----------
+    sentences : Sentences
+        As they were read, including words that the vocabulary lacks.
+    rows : TokenRows
+        Their tokens: <START>, the words and <END>.
+    """
+
+    sentences: Sentences
+    rows: TokenRows
+
+    def __repr__(self) -> str:
+        return f"TextSplit({len(self):,} sentences)"
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+
+class TextData(SplitData[TextSplit]):
+    """Sentences by splits. The vocabulary is built from the training split.
+
+    Parameters
+    ----------
+    sentences : mapping of str to iterable of sequences of str
+        The words of each sentence, by splits. ``train`` is required; ``val`` is for validation. Sentences are
+        read once, one after another.
+    name : str
+        Used in messages.
+    min_count : int
+        The minimum number of occurrences of a vocabulary word in the training split. Rarer words are <UNK>.
+    max_size : int, optional
+        The maximum number of words in the vocabulary, without the special ones.
+    max_length : int, optional
+        The maximum number of words in a training sentence. Longer ones are left out. Other splits are not
+        changed.
+    max_train : int, optional
+        Use only this number of training sentences, drawn with seed 0. The vocabulary is built from all of
+        them.
+    tokenizer : "text", "spaces" or "characters"
+        How the sentences were split into words, which :meth:`prompt` and :meth:`text` need. It is saved with
+        a model.
+
+    Attributes
+    ----------
+    vocabulary : Vocabulary
+    splits : dict of str to TextSplit
+    num_long : int
+        The number of training sentences that were left out because of ``max_length``.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of range, or there is no training sentence.
+    TypeError
+        If ``sentences`` is not a mapping to lists of words.
+    """
+
+    in_memory = True  # a batch is a copy of rows
+
+    def __init__(
+        self,
+        sentences: Mapping[str, Iterable[Words]],
+        *,
+        name: str = "text",
+        min_count: Count = 1,
+        max_size: Count | None = None,
+        max_length: Count | None = None,
+        max_train: Count | None = None,
+        tokenizer: str = "text",
+    ) -> None:
+        counts = {
+            "min_count": min_count,
+            "max_size": max_size,
+            "max_length": max_length,
+            "max_train": max_train,
+        }
+        check_options("TextData", TextData, counts)
+        _check_tokenizer("TextData", tokenizer)
+        self.name, self.tokenizer, self.max_length, self.num_long = name, tokenizer, max_length, 0
+        read = self._read(sentences)
+        self.vocabulary = Vocabulary.from_counts(read["train"].counts(), min_count, max_size)
+        if max_train is not None:
+            read["train"] = read["train"].where(drawn(len(read["train"]), max_train))
+        tokens = np.array(self.vocabulary.tokens_of(read["train"].words), np.int32)
+        self.splits = {
+            split: TextSplit(each, TokenRows(each, tokens, starts=True)) for split, each in read.items()
+        }
+
+    def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
+        """The sentences of one pass over ``split``, a batch at a time; one batch may be smaller.
+
+        Parameters
+        ----------
+        split : str
+        batch_size : int
+        rng : Generator, optional
+            Shuffles. Among the sentences of every 20 batches, those of similar length form a batch; the
+            batches are in random order. Without it the sentences are in their original order.
+        """
+        chosen = self.split(split)
+        if rng is None:
+            return batches(np.arange(len(chosen)), batch_size)
+        return batches_by_length([chosen.rows.lengths()], batch_size, rng)
+
+    def batch(self, split: str, indices: Indices) -> tuple[np.ndarray]:
+        """The sentences ``indices`` (N,) as tokens, (N, L) int32."""
+        rows = np.asarray(indices)
+        if rows.size and rows.dtype.kind not in "iu":
+            raise InputTypeError(f"TextData.batch: indices have dtype {rows.dtype}, expected integers")
+        return (self.split(split).rows.padded(rows.astype(np.intp)),)
+
+    def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
+        """The number of tokens of each of the sentences ``indices`` (N,)."""
+        return self.split(split).rows.lengths(indices)
+
+    @staticmethod
+    def num_tokens(batch: tuple[np.ndarray]) -> int:
+        """The number of tokens that a model predicts in ``batch``: words and <END>."""
+        return int(np.count_nonzero(batch[0][:, 1:] != NULL))
+
+    def prompt(self, text: str) -> np.ndarray:
+        """The beginning of a sentence as a model reads it: <START> and its words, (1, P) int64.
+
+        Parameters
+        ----------
+        text : str
+            Split as the sentences were. Without words, sentences begin from nothing.
+
+        Raises
+        ------
+        ValueError
+            If the vocabulary lacks a word. The message names it.
+        """
+        words = TEXT_TOKENIZERS[self.tokenizer](text)
+        tokens = self.vocabulary.tokens_of(words)
+        if UNK in tokens:
+            raise InputError(
+                f"TextData.prompt: text has {words[tokens.index(UNK)]!r}, expected words of the vocabulary"
+            )
+        return np.array([[START, *tokens]])
+
+    def text(self, tokens: Iterable[int]) -> str:
+        """The text of a sentence that a model has written: its words, or its characters, joined."""
+        joint = "" if self.tokenizer == "characters" else " "
+        words = (self.vocabulary.idx_to_word[token] for token in tokens if token not in (NULL, START))
+        return joint.join(words)
+
+    def preprocessing(self) -> dict[str, Any]:
+        """The entries that a checkpoint saves for new sentences: the tokenizer."""
+        return {"tokenizer": self.tokenizer}
+
+    def fingerprint(self) -> Fingerprint:
+        """Sizes and hashes of the tokens of each split, for :meth:`Solver.resume`."""
+        return {
+            name: f"{len(split)} {joined_hash(int(split.rows.lengths().sum()), split.rows.joined())}"
+            for name, split in self.splits.items()
+        }
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {len(split):,} sentences" for name, split in self.splits.items())
+        return f"TextData({self.name}: {sizes}; {len(self.vocabulary):,} words)"
+
+    def _read(self, sentences: Mapping[str, Iterable[Words]]) -> dict[str, Sentences]:
+        """The sentences of each split, which share a list of words."""
+        if not isinstance(sentences, Mapping):
+            raise InputTypeError(
+                f"TextData: sentences is a {type(sentences).__name__}, expected a dict of sentences by "
+                'splits, such as {"train": sentences}'
+            )
+        numbers = WordNumbers()
+        written = {split: self._written(split, some, numbers) for split, some in sentences.items()}
+        if not len(written.get("train", ())):
+            found = ", ".join(f"{split} {len(each)}" for split, each in written.items()) or "no split"
+            longer = f", and {self.num_long:,} training sentences longer than max_length" * bool(
+                self.num_long
+            )
+            raise InputError(
+                f"TextData: {self.name}: found {found}{longer}, expected sentences of a split train"
+            )
+        words = list(numbers)
+        if other := [word for word in words if not isinstance(word, str)]:
+            raise InputTypeError(
+                f"TextData: a sentence has {other[0]!r:.40}, expected words, which are strings"
+            )
+        return {split: each.sentences(words) for split, each in written.items()}
+
+    def _written(self, split: str, sentences: Iterable[Words], numbers: WordNumbers) -> SentenceWriter:
+        """The sentences of a split; long training sentences are left out, and counted."""
+        most = self.max_length if split == "train" else None
+        writer = SentenceWriter(numbers)
+        for words in sentences:
+            if most is not None and len(words) > most:
+                self.num_long += 1
+            else:
+                writer.add(words)
+        return writer
+
+
+def open_text(files: Mapping[str, PathLike], *, tokenizer: str = "text", **options: Any) -> TextData:
+    """The lines of text files in UTF-8, gzipped or not. Empty lines are left out.
+
+    Parameters
+    ----------
+    files : mapping of str to path
+        The file of each split: ``{"train": "train.txt", "val": "val.txt"}``.
+    tokenizer : "text", "spaces" or "characters"
+        Split by :func:`tokenize_text`, at spaces only, or into characters.
+    **options
+        Options of :class:`TextData`.
+
+    Raises
+    ------
+    OSError, ValueError
+        As :func:`rnnlab.reading.text_lines`. The message names the file, and the line if one is wrong.
+    ValueError, TypeError
+        As :class:`TextData`.
+    """
+    if not isinstance(files, Mapping):
+        raise InputTypeError(
+            f"open_text: files is a {type(files).__name__}, expected a dict of files by splits, such as "
+            '{"train": path}'
+        )
+    _check_tokenizer("open_text", tokenizer)
+    sentences = {split: _sentences(path, TEXT_TOKENIZERS[tokenizer]) for split, path in files.items()}
+    name = ", ".join(Path(path).name for path in files.values())
+    return TextData(sentences, tokenizer=tokenizer, **{"name": name, **options})
+
+
+def _sentences(path: PathLike, tokenize: Tokenize) -> Iterator[Words]:
+    """The words of the lines of a file, without empty lines."""
+    return filter(None, map(tokenize, text_lines(path, "one sentence per line")))
+
+
+def _check_tokenizer(function: str, tokenizer: str) -> None:
+    """Raise ValueError if there is no such tokenizer."""
+    if tokenizer not in TEXT_TOKENIZERS:
+        raise InputError(
+            f"{function}: tokenizer is {tokenizer!r}, expected one of {', '.join(TEXT_TOKENIZERS)}"
+        )

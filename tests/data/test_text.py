@@ -1,0 +1,183 @@
+"""TextData: vocabulary, rows, batches, prompts, text files and errors."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from rnnlab.data import ParallelData, TextData, open_text
+from rnnlab.data.text import TEXT_TOKENIZERS
+from rnnlab.data.vocabulary import END, NULL, START, UNK
+
+SENTENCES = {"train": [["a", "b"], ["a"], ["b", "c", "b", "a"]], "val": [["b", "d"], []]}
+
+
+def test_the_vocabulary_is_that_of_the_training_split():
+    assert TextData(SENTENCES).vocabulary.idx_to_word[4:] == ["a", "b", "c"]
+    assert TextData(SENTENCES, min_count=2).vocabulary.idx_to_word[4:] == ["a", "b"]
+    assert TextData(SENTENCES, max_size=1).vocabulary.idx_to_word[4:] == ["a"]
+
+
+def test_a_batch_has_the_tokens_and_padding():
+    data = TextData(SENTENCES)
+    (train,), (val,) = data.batch("train", [2, 1]), data.batch("val", np.array([0, 1]))
+    np.testing.assert_array_equal(train, [[START, 5, 6, 5, 4, END], [START, 4, END, NULL, NULL, NULL]])
+    np.testing.assert_array_equal(val, [[START, 5, UNK, END], [START, END, NULL, NULL]])
+    assert train.dtype == np.int32
+    assert (data.num_tokens((train,)), data.num_tokens((val,))) == (5 + 2, 3 + 1)
+    np.testing.assert_array_equal(data.row_lengths("train", np.array([0, 2])), [4, 6])
+    assert data.batch("val", [])[0].shape == (0, 0)
+    assert repr(data) == "TextData(text: train 3 sentences, val 2 sentences; 7 words)"
+    assert repr(data.split("val")) == "TextSplit(2 sentences)"
+
+
+def test_long_training_sentences_are_left_out():
+    data = TextData(SENTENCES, max_length=2)
+    assert list(data.split("train").sentences) == [["a", "b"], ["a"]]
+    assert data.num_long == 1
+    assert "c" not in data.vocabulary
+    assert len(TextData(SENTENCES, max_length=1).split("val")) == 2
+
+
+def test_some_training_sentences():
+    data = TextData(SENTENCES, max_train=2)
+    assert len(data.split("train")) == 2
+    assert len(data.split("val")) == 2
+    assert data.vocabulary.idx_to_word[4:] == ["a", "b", "c"]
+
+
+def test_an_epoch_has_every_sentence_in_batches_of_similar_length(rng):
+    lengths = rng.integers(1, 40, 1000)
+    data = TextData({"train": [["w"] * int(length) for length in lengths]})
+    epochs = [data.epoch("train", 10, np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    assert sorted(np.concatenate(epochs[0])) == list(range(1000))
+    for one, same in zip(epochs[0], epochs[1], strict=True):
+        np.testing.assert_array_equal(one, same)
+    assert any(not np.array_equal(one, other) for one, other in zip(epochs[0], epochs[2], strict=True))
+    spread = np.mean([np.ptp(lengths[rows]) for rows in epochs[0]])
+    assert spread < 0.2 * np.ptp(lengths)
+    np.testing.assert_array_equal(np.concatenate(data.epoch("train", 64)), np.arange(1000))
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        data.epoch("train", 0, rng)
+
+
+def test_the_order_is_that_of_pairs(rng):
+    """Sentences and pairs of the same lengths are shuffled in the same way."""
+    sentences = [["w"] * int(length) for length in rng.integers(1, 9, 100)]
+    text = TextData({"train": sentences}).epoch("train", 7, np.random.default_rng(3))
+    pairs = ParallelData({"train": [(each, []) for each in sentences]}).epoch(
+        "train", 7, np.random.default_rng(3)
+    )
+    for one, other in zip(text, pairs, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_fingerprints_tell_data_apart():
+    expected = TextData(SENTENCES).fingerprint()
+    assert expected == TextData({name: map(list, some) for name, some in SENTENCES.items()}).fingerprint()
+    changed = TextData(SENTENCES | {"val": [["b", "a"], []]}).fingerprint()
+    assert changed["train"] == expected["train"]
+    assert changed["val"] != expected["val"]
+
+
+# ---------------------------------------------------------------- prompts and texts
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "written"),
+    [
+        ("text", "A man's dog!", "a man 's dog !"),
+        ("spaces", "A dog!", "A dog!"),
+        ("characters", "Ab b", "Ab b"),
+    ],
+)
+def test_prompts_and_texts(tokenizer, text, written):
+    words = TEXT_TOKENIZERS[tokenizer](text)
+    data = TextData({"train": [words]}, tokenizer=tokenizer)
+    prompt = data.prompt(text)
+    assert prompt.shape == (1, 1 + len(words))
+    assert prompt[0, 0] == START
+    assert data.text(prompt[0]) == written
+    np.testing.assert_array_equal(data.prompt(""), [[START]])
+    assert data.preprocessing() == {"tokenizer": tokenizer}
+
+
+def test_a_prompt_of_unknown_words():
+    data = TextData({"train": [["a", "<UNK>"]]}, tokenizer="spaces")
+    for text, word in (("a dog", "dog"), ("<END> a", "<END>"), ("<UNK>", "<UNK>")):
+        with pytest.raises(
+            ValueError, match=f"TextData.prompt: text has '{word}', expected words of the voc"
+        ):
+            data.prompt(text)
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_lines_of_files(tmp_path):
+    (tmp_path / "a.txt").write_bytes("Zwei Hunde.\r\n\n  \nn\u0303a\n".encode())
+    with gzip.open(tmp_path / "b.txt.gz", "wt", encoding="utf-8") as file:
+        file.write("ein Hund")
+    files = {"train": tmp_path / "a.txt", "val": str(tmp_path / "b.txt.gz")}
+    text, characters = open_text(files), open_text(files, tokenizer="characters", min_count=1, name="mine")
+    assert list(text.split("train").sentences) == [["zwei", "hunde", "."], ["ña"]]
+    assert list(text.split("val").sentences) == [["ein", "hund"]]
+    assert list(characters.split("train").sentences) == [list("Zwei Hunde."), list("  "), ["ñ", "a"]]
+    assert (text.name, characters.name) == ("a.txt, b.txt.gz", "mine")
+
+
+def test_wrong_files(tmp_path):
+    path = tmp_path / "a.txt"
+    with pytest.raises(
+        TypeError, match="open_text: files is a PosixPath, expected a dict of files by splits"
+    ):
+        open_text(path)
+    with pytest.raises(FileNotFoundError, match="a.txt"):
+        open_text({"train": path})
+    path.write_bytes(b"fine\n\xff\n")
+    with pytest.raises(ValueError, match=r"a\.txt:2: "):
+        open_text({"train": path})
+    path.write_text("\n\n")
+    with pytest.raises(
+        ValueError, match="TextData: a.txt: found train 0, expected sentences of a split train"
+    ):
+        open_text({"train": path})
+    with pytest.raises(
+        ValueError, match="open_text: tokenizer is 'words', expected one of text, spaces, char"
+    ):
+        open_text({"train": path}, tokenizer="words")
+
+
+@pytest.mark.parametrize(
+    ("sentences", "options", "error", "message"),
+    [
+        ([["a"]], {}, TypeError, "sentences is a list, expected a dict of sentences by splits"),
+        ({}, {}, ValueError, "text: found no split, expected sentences of a split train"),
+        ({"val": [["a"]]}, {}, ValueError, "text: found val 1, expected sentences of a split train"),
+        (
+            {"train": [["a", "b"]]},
+            {"max_length": 1},
+            ValueError,
+            "and 1 training sentences longer than max_len",
+        ),
+        ({"train": ["ab"]}, {}, TypeError, "the string 'ab', expected a list of words"),
+        ({"train": [[3]]}, {}, TypeError, "a sentence has 3, expected words, which are strings"),
+        (SENTENCES, {"min_count": 0}, ValueError, "min_count is 0"),
+        (SENTENCES, {"max_length": True}, ValueError, "max_length is True"),
+        (
+            SENTENCES,
+            {"tokenizer": "sentencepiece"},
+            ValueError,
+            "tokenizer is 'sentencepiece', expected one of",
+        ),
+    ],
+)
+def test_wrong_sentences(sentences, options, error, message):
+    with pytest.raises(error, match=message):
+        TextData(sentences, **options)
+
+
+@pytest.mark.parametrize("indices", [[0.0], ["a"]])
+def test_wrong_indices(indices):
+    with pytest.raises(TypeError, match="TextData.batch: indices have dtype"):
+        TextData(SENTENCES).batch("train", indices)
