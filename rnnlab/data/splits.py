@@ -43,7 +43,9 @@ class CaptionSplit:
     Raises
     ------
     ValueError
-        If a field has a wrong dtype, shape or length, or an index is out of range.
+        If a field has a wrong dtype, shape or length, a number is not finite, or an index is out of range.
+    TypeError
+        If features are not arrays, or references are not sentences for each image.
     """
 
     features: Features
@@ -80,8 +82,14 @@ class CaptionSplit:
             if len(getattr(self, name)) != len(self.features):
                 found = f"{len(getattr(self, name))} entries"
                 raise mismatch(self.where(name), found, f"one for each of {len(self.features)} images")
+        for name in self.feature_fields:
+            self._check_finite(name)
         for sentences in self.references:
-            if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
+            if (
+                isinstance(sentences, str)
+                or not isinstance(sentences, Iterable)
+                or not all(isinstance(each, str) for each in sentences)
+            ):
                 raise self._no_references(sentences)
 
     def _no_references(self, found: Any) -> InputTypeError:
@@ -208,13 +216,19 @@ class CaptionSplit:
             raise mismatch(where, f"dtype {dtype}", "a floating-point dtype")
         if len(shape) < 2 or 0 in shape[1:]:
             raise mismatch(where, f"shape {shape}", "(num_images, ..., D), each but the first at least 1")
-        if isinstance(features, np.ndarray):
-            with np.errstate(over="ignore"):  # models read them in float32
-                values = features.astype(np.float32, copy=False)
-            finite = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
-            if not finite.all():
-                row = int(np.argmin(finite))
-                raise mismatch(where, f"NaN or infinity in row {row}, {self.names[row]}", "finite numbers")
+
+    def _check_finite(self, name: str) -> None:
+        """Check features in memory. Lazy ones are checked when they are read."""
+        features = getattr(self, name)
+        if not isinstance(features, np.ndarray):
+            return
+        with np.errstate(over="ignore"):  # models read them in float32
+            values = features.astype(np.float32, copy=False)
+        finite = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
+        if not finite.all():
+            row = int(np.argmin(finite))
+            found = f"NaN or infinity in row {row}, {self.names[row]}"
+            raise mismatch(self.where(name), found, "finite numbers")
 
     def _check_range(self, name: str, stop: int, what: str, of: str) -> None:
         array = getattr(self, name)

@@ -35,6 +35,19 @@ def test_complex_features_are_refused():
         split(features=np.zeros((2, 3), np.complex64))
 
 
+def test_features_that_are_not_finite():
+    features = np.array([[0.0, 1.0, 2.0], [3.0, np.nan, 5.0]])
+    with pytest.raises(ValueError, match="features: found NaN or infinity in row 1, b, expected finite"):
+        split(features=features)
+    with pytest.raises(ValueError, match="names: found 1 entries, expected one for each of 2 images"):
+        split(features=features, names=("a",))
+
+
+def test_an_image_without_a_list_of_references():
+    with pytest.raises(TypeError, match="references: found None, expected a list of sentences for each"):
+        split(references=[["x"], None])
+
+
 def test_features_that_are_no_array():
     with pytest.raises(TypeError, match="features: found a list, expected an array"):
         split(features=[[1.0, 2.0], [3.0, 4.0]])
