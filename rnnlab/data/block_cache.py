@@ -28,7 +28,8 @@ class BlockCache:
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes, self.num_bytes = most_bytes, 0
         self._blocks: OrderedDict[tuple[object, int], np.ndarray] = OrderedDict()
-        # The garbage collector may call drop() in the middle of any method, in the same thread.
+        # The garbage collector may call drop() in the middle of any method, in the same thread. So num_bytes
+        # is read only after the size to subtract is known, and drop() iterates over a copy of the keys.
         self._lock = threading.RLock()
 
     def get(self, owner: object, number: int) -> np.ndarray | None:
@@ -43,15 +44,18 @@ class BlockCache:
         """Add a block of at most ``most_bytes`` that is not in the cache."""
         with self._lock:
             while self._blocks and self.num_bytes + block.nbytes > self.most_bytes:
-                self.num_bytes -= self._blocks.popitem(last=False)[1].nbytes
+                size = self._blocks.popitem(last=False)[1].nbytes
+                self.num_bytes -= size
             self._blocks[owner, number] = block
             self.num_bytes += block.nbytes
 
     def drop(self, owner: object) -> None:
         """Drop all blocks of an owner."""
         with self._lock:
-            for key in [key for key in self._blocks if key[0] is owner]:
-                self.num_bytes -= self._blocks.pop(key).nbytes
+            for key in list(self._blocks):
+                if key[0] is owner:
+                    size = self._blocks.pop(key).nbytes
+                    self.num_bytes -= size
 
 
 SHARED = BlockCache(CACHE_BYTES)

@@ -45,6 +45,28 @@ def test_an_owner_is_dropped_alone():
     assert (numbers(cache, FIRST), numbers(cache, SECOND), cache.num_bytes) == ([], [0], 2)
 
 
+@pytest.mark.parametrize("evict", [True, False])
+def test_the_garbage_collector_drops_another_owner_in_the_middle_of_a_method(evict):
+    """It may run after any call, such as that which returns a block that is dropped."""
+    cache = BlockCache(10)
+
+    class Collected:
+        @property
+        def nbytes(self):
+            cache.drop(SECOND)
+            return 4
+
+    cache.add(FIRST, 0, block(4))
+    cache._blocks[FIRST, 0] = Collected()
+    cache.add(SECOND, 0, block(3))
+    cache.add(FIRST, 1, block(3))
+    if evict:
+        cache.add(FIRST, 2, block(5))
+    else:
+        cache.drop(FIRST)
+    assert cache.num_bytes == sum(each.nbytes for each in cache._blocks.values()) == (8 if evict else 0)
+
+
 def test_the_size_is_kept_by_threads():
     cache, most = BlockCache(50), []
 
