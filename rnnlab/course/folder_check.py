@@ -140,21 +140,25 @@ def check_folder(folder: str | os.PathLike[str]) -> FolderReport:
 
 @contextlib.contextmanager
 def _importable(folder: Path) -> Iterator[None]:
-    """A context in which ``cs231n`` is imported from this folder; afterwards the modules are removed."""
+    """A context in which ``cs231n`` is imported from this folder.
 
-    def take() -> dict[str, ModuleType]:
-        names = [name for name in sys.modules if name.partition(".")[0] == PACKAGE]
-        return {name: sys.modules.pop(name) for name in names}
-
-    before, path = take(), str(folder.resolve())
-    sys.path.insert(0, path)
+    Afterwards ``sys.path`` is as before, and this package and other new modules of the folder are removed, so
+    that the next student's functions do not import them.
+    """
+    folder, path = folder.resolve(), list(sys.path)
+    names = [name for name in sys.modules if name.partition(".")[0] == PACKAGE]
+    taken, known = {name: sys.modules.pop(name) for name in names}, set(sys.modules)
+    sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
         yield
     finally:
-        sys.path.remove(path)
-        take()
-        sys.modules.update(before)
+        sys.path[:] = path
+        for name in list(sys.modules):
+            top = name.partition(".")[0]
+            if top not in known and ((folder / top).is_dir() or (folder / f"{top}.py").is_file()):
+                del sys.modules[name]
+        sys.modules.update(taken)
 
 
 def _imported(name: str) -> ModuleType | str:

@@ -208,6 +208,24 @@ def test_modules_and_paths_are_as_before(package, capsys):
     assert capsys.readouterr() == ("", "hello\n")
 
 
+def test_a_module_beside_the_package_is_not_the_next_students(package, tmp_path_factory):
+    other = fill_in(tmp_path_factory.mktemp("other"))
+    for each, result in ((package, "h"), (other, "0 * h")):
+        (each.parent / "own_helpers.py").write_text(f"def finish(h):\n    return {result}\n")
+        layers = each / "rnn_layers.py"
+        layers.write_text(
+            "import sys\nsys.path.append('elsewhere')\nimport own_helpers\n"
+            + layers.read_text()
+            + "\n\nright = rnn_step_forward\n\n\ndef rnn_step_forward(*given):\n"
+            + "    next_h, cache = right(*given)\n    return own_helpers.finish(next_h), cache\n"
+        )
+    path = list(sys.path)
+    assert check_folder(package.parent).passed
+    assert "rnn_step_forward" in problems(check_folder(other.parent))
+    assert sys.path == path
+    assert "own_helpers" not in sys.modules
+
+
 def test_another_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"rnn_layers.py does not exist, expected the folder that"):
         check_folder(tmp_path)
