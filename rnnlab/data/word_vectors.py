@@ -156,7 +156,7 @@ _Record = tuple[str, bytes, bytes]
 
 def _layout(path: PathLike) -> _Layout:
     with open_bytes(path, "word vectors") as stream:
-        first = _line(stream, f"{path}:1")
+        first = _line(stream, f"{path}:1").removeprefix(codecs.BOM_UTF8)
         if not first:
             raise mismatch(str(path), "an empty file", "word vectors of GloVe or word2vec")
         header = re.fullmatch(rb"(\d+) +(\d+) *\r?\n?", first)

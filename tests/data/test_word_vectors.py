@@ -39,6 +39,7 @@ def unspaced(content):
 FORMATS = {
     "glove": glove(),
     "glove with BOM and CRLF": b"\xef\xbb\xbf" + glove().replace(b"\n", b"\r\n"),
+    "word2vec text with BOM and CRLF": b"\xef\xbb\xbf" + text().replace(b"\n", b"\r\n"),
     "glove without the last newline": glove().rstrip(b"\n"),
     "text": text(),
     "binary": binary(unspaced(WORDS)),
