@@ -108,8 +108,7 @@ def read_vocabulary(path: PathLike) -> Vocabulary:
     if not isinstance(words, list):
         raise mismatch(f"{path}: idx_to_word", type(words).__name__, "a list of words")
     for token, word in enumerate(words):
-        if not isinstance(word, str) or len(word.split()) != 1:
-            raise mismatch(f"{path}: idx_to_word[{token}]", repr(word), "a word without white space")
+        _check_word(str(path), token, word)
     try:
         vocabulary = Vocabulary(words)
     except ValueError as error:
@@ -148,9 +147,11 @@ def write_course(
     OSError
         If it cannot be written.
     ValueError
-        If the name of a split cannot be a part of the names of files, or that of an image cannot be a line
-        of a text file.
+        If the name of a split cannot be a part of the names of files, that of an image cannot be a line of
+        a text file, or a word of the vocabulary is empty or has white space.
     """
+    for token, word in enumerate(vocabulary.idx_to_word):
+        _check_word("write_course: vocabulary", token, word)
     for name, split in splits.items():
         if not re.fullmatch(r"[\w-]+", name):  # it becomes a part of file names
             raise mismatch("write_course: splits", repr(name), "names of letters, digits, _ and -")
@@ -239,6 +240,11 @@ def feature_kinds(directory: PathLike, split: str = "train") -> list[str]:
     return [
         kind for kind, name in FEATURE_FILES.items() if (Path(directory) / name.format(split=split)).exists()
     ]
+
+
+def _check_word(where: str, token: int, word: object) -> None:
+    if not isinstance(word, str) or len(word.split()) != 1:
+        raise mismatch(f"{where}: idx_to_word[{token}]", repr(word), "a word without white space")
 
 
 def _check_feature_files(directory: Path, kind: str, splits: Sequence[str]) -> None:

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rnnlab.data import Vocabulary
 from rnnlab.data.course import feature_kinds, read_course, write_course, write_features
 
 
@@ -33,6 +34,16 @@ def test_a_name_of_an_image_is_a_line(shapes, tmp_path, name):
     assert not (tmp_path / "out").exists()
     write_course(tmp_path / "out", vocabulary, {"val": replace(val, names=(*val.names[:-1], "ü\x0b.jpg"))})
     assert read_course(tmp_path / "out")[1]["val"].names[-1] == "ü\x0b.jpg"
+
+
+@pytest.mark.parametrize("word", ["New York", ""])
+def test_a_word_that_could_not_be_read_is_not_written(shapes, tmp_path, word):
+    vocabulary, splits = read_course(shapes, splits=["val"])
+    count = len(vocabulary)
+    message = rf"vocabulary: idx_to_word\[{count}\]: found '{word}', expected a word without white space"
+    with pytest.raises(ValueError, match=message):
+        write_course(tmp_path / "out", Vocabulary([*vocabulary.idx_to_word, word]), splits)
+    assert not (tmp_path / "out").exists()
 
 
 def test_captions_that_are_nearly_all_padding(shapes, tmp_path, monkeypatch):
