@@ -81,7 +81,7 @@ class ImageEncoding:
             fields = dict(settings)
             preprocessing = Preprocessing(**fields.pop("preprocessing"))
             return cls(path=path, preprocessing=preprocessing, projection=projection, **fields)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise mismatch(source, f"{settings} ({error})", "the settings of an encoder") from None
 
     def same_as(self, other: ImageEncoding | None) -> bool:

@@ -68,6 +68,10 @@ def test_files_without_a_record(tmp_path):
             json.dumps(PLAIN.settings() | {"preprocessing": {"size": 1_000_000}}),
             r"size is 1000000, expected an integer in \[1, 2048\]",
         ),
+        (
+            json.dumps(PLAIN.settings() | {"preprocessing": {"mean": [10**400, 0, 0]}}),
+            "too large to convert to float.*expected the settings of an encoder",
+        ),
         ("[" * 30_000, "expected JSON"),
     ],
 )
