@@ -18,7 +18,7 @@ import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
 from rnnlab.data.split_data import SplitData, drawn
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, Natural, check_options
 from rnnlab.reading import mismatch
 from rnnlab.types import Indices
@@ -142,6 +142,8 @@ class PixelData(SplitData[PixelSplit]):
     ValueError
         If an option is out of range, there is no training image, or the images or labels of a split have a
         wrong shape, dtype or value. The message names it.
+    TypeError
+        If the images or labels of a split are not an array.
     """
 
     in_memory = True  # a batch is a copy of rows
@@ -167,6 +169,11 @@ class PixelData(SplitData[PixelSplit]):
             "max_train": max_train,
         }
         check_options("PixelData", PixelData, options)
+        for split, arrays in images.items():
+            for what, array in zip(("images", "labels"), arrays, strict=True):
+                if not isinstance(array, np.ndarray):
+                    found = f"a {type(array).__name__}"
+                    raise InputTypeError(f"PixelData: {split}: {what} are {found}, expected an array")
         if "train" not in images or not len(images["train"][0]):
             found = ", ".join(f"{split} {len(some)}" for split, (some, _) in images.items()) or "no split"
             raise InputError(f"PixelData: {name}: found {found}, expected images of a split train")
@@ -236,7 +243,8 @@ class PixelData(SplitData[PixelSplit]):
     def _check(self, split: str, images: np.ndarray, labels: np.ndarray) -> None:
         where = f"PixelData: {self.name}: {split}"
         if images.dtype != np.uint8 or images.ndim != 3 or images.shape[1:] != self.image_shape:
-            expected = f"uint8 (N, {', '.join(map(str, self.image_shape))}) of height and width"
+            sizes = self.image_shape if len(self.image_shape) == 2 else ("height", "width")
+            expected = f"uint8 (N, {', '.join(map(str, sizes))})"
             raise mismatch(f"{where}: images", f"{images.dtype} {images.shape}", expected)
         if labels.dtype.kind not in "iu" or labels.shape != (len(images),):
             found = f"{labels.dtype} {labels.shape}"

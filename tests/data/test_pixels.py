@@ -118,12 +118,12 @@ def test_what_is_in_it_is_described(images):
         (
             {"val": (np.zeros((2, 4, 3), np.uint8), np.zeros(2, int))},
             {},
-            r"found uint8 \(2, 4, 3\), expected",
+            r"found uint8 \(2, 4, 3\), expected uint8 \(N, 3, 4\)",
         ),
         (
             {"train": (np.zeros((2, 12), np.uint8), np.zeros(2, int)), "val": None},
             {},
-            r"train: images: found uint8 \(2, 12\)",
+            r"train: images: found uint8 \(2, 12\), expected uint8 \(N, height, width\)",
         ),
         ({"val": (np.zeros((2, 3, 4), np.uint8), np.zeros(3, int))}, {}, "one for each of 2 images"),
         ({"val": (np.zeros((2, 3, 4), np.uint8), np.zeros(2))}, {}, r"val: labels: found float64 \(2,\)"),
@@ -145,6 +145,12 @@ def test_bad_images_and_options(images, change, options, message):
     given = {name: split for name, split in {**images, **change}.items() if split is not None}
     with pytest.raises(ValueError, match=message):
         PixelData(given, **options)
+
+
+def test_images_that_are_no_array(images):
+    pictures, labels = images["train"]
+    with pytest.raises(TypeError, match="PixelData: train: labels are a list, expected an array"):
+        PixelData({"train": (pictures, labels.tolist())})
 
 
 def test_new_images():
