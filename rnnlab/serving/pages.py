@@ -122,8 +122,8 @@ def _text_page(translator: Translator) -> gr.Blocks:
             found = translator.translate(text, _width(beam_size))
             return translations_html(found, translator.about_scores)
 
-    def answer_again(text: str, beam_size: float) -> str:
-        return answer(text, beam_size) if text.strip() else ""
+    def answer_again(text: str | None, beam_size: float) -> str:
+        return answer(text, beam_size) if text and not text.isspace() else ""
 
     reads_code = isinstance(translator.run.recipe.data, HabeasTable)
     with _page("Comments" if reads_code else "Translations", translator) as page, gr.Row():
