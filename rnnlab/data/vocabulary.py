@@ -73,12 +73,15 @@ class Vocabulary:
     ValueError
         If a word occurs twice, or a special word is not in its position.
     TypeError
-        If ``words`` is one string.
+        If ``words`` is one string, or a word is not a string.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
         _check_words("Vocabulary", words)
         words = list(words)
+        for word in words:
+            if not isinstance(word, str):
+                raise InputTypeError(f"Vocabulary: words has {word!r:.60}, expected strings")
         if not set(SPECIAL_WORDS) & set(words):
             words = [*SPECIAL_WORDS, *words]
         if tuple(words[:4]) != SPECIAL_WORDS:

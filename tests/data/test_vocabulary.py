@@ -53,6 +53,13 @@ def test_bad_word_lists(words, message):
         Vocabulary(words)
 
 
+@pytest.mark.parametrize("words", [{0: "a"}, ["a", b"b"], ["a", None]])
+def test_words_are_strings(words):
+    """A dictionary from tokens to words, as some data sets have it, would be a vocabulary of its tokens."""
+    with pytest.raises(TypeError, match="Vocabulary: words has (0|b'b'|None), expected strings"):
+        Vocabulary(words)
+
+
 def test_build_orders_by_count_then_alphabet_and_drops_the_rare():
     sentences = [["b", "a", "c"], ["c", "b", "<UNK>"], ["c", "d"], ["e", "a"]]
     assert Vocabulary.build(sentences, min_count=2).idx_to_word[4:] == ["c", "a", "b"]
