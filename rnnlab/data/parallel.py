@@ -308,12 +308,7 @@ class ParallelData(SplitData[ParallelSplit]):
             raise InputError(
                 f"ParallelData: {self.name}: found {found or 'no split'}, expected pairs of a split train"
             )
-        source_words, target_words = (list(each) for each in numbers)
-        for word in chain(source_words, target_words):
-            if not isinstance(word, str):
-                raise InputTypeError(
-                    f"ParallelData: a sentence has {word!r:.40}, expected words, which are strings"
-                )
+        source_words, target_words = map(_checked_words, numbers)
         return {
             split: (source.sentences(source_words), target.sentences(target_words))
             for split, (source, target) in written.items()
@@ -362,7 +357,7 @@ class ParallelData(SplitData[ParallelSplit]):
                         f"ParallelData: references of {split} are {len(writer):,} sentences, expected "
                         f"{len(sentences[split][0]):,}, one for each source"
                     )
-        words = list(numbers)
+        words = _checked_words(numbers)
         return {split: tuple(each.sentences(words) for each in some) for split, some in written.items()}
 
     def _vocabulary(self, side: int, train: Sentences, min_count: int, max_size: int | None) -> Vocabulary:
@@ -382,6 +377,16 @@ def _checked_pairs(split: str, pairs: Iterable[Pair]) -> Iterator[Pair]:
                 f"ParallelData: {split} has {pair!r:.60}, expected pairs: the words of a source and a target"
             )
         yield pair[0], pair[1]
+
+
+def _checked_words(numbers: WordNumbers) -> list[str]:
+    """The words by number."""
+    for word in numbers:
+        if not isinstance(word, str):
+            raise InputTypeError(
+                f"ParallelData: a sentence has {word!r:.40}, expected words, which are strings"
+            )
+    return list(numbers)
 
 
 def _begin(words: Words) -> str:

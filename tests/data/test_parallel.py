@@ -69,6 +69,11 @@ def test_further_references_are_checked(references, message):
         ParallelData(PAIRS, references=references)
 
 
+def test_words_of_further_references_are_strings():
+    with pytest.raises(TypeError, match="a sentence has 1, expected words, which are strings"):
+        ParallelData(PAIRS, references={"val": [[["a"], [1]]]})
+
+
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
