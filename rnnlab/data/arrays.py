@@ -131,10 +131,13 @@ class ArrayData(SplitData[tuple[Any, ...]]):
                 raise InputTypeError(
                     f"{where}: array {k} is of {found}, expected arrays with a row per example"
                 )
-        if self.null_token is not None and several and several[-1].ndim not in (2, 3):
-            raise InputError(
-                f"{where}: null_token is given, expected sentences (N, L) or (N, S, L) as the last array"
-            )
+        if self.null_token is not None and several:
+            shape = several[-1].shape
+            if len(shape) not in (2, 3) or not shape[-1]:
+                raise InputError(
+                    f"{where}: null_token is given, expected sentences (N, L) or (N, S, L) as the last "
+                    f"array, L at least 1, found shape {shape}"
+                )
         if not several:
             raise InputError(f"{where} has no array, expected the arguments of model.loss")
         if "train" in self.splits and len(several) != len(_flat(self.splits["train"])):

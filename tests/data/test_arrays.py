@@ -137,8 +137,10 @@ def test_a_vocabulary_without_start(rng):
 
 
 def test_each_split_has_sentences():
-    with pytest.raises(ValueError, match=r"^ArrayData: val: null_token is given, expected sentences"):
-        ArrayData({"train": (np.zeros((2, 3), int),), "val": (np.zeros(2, int),)}, null_token=0)
+    for shape in ((2,), (2, 0)):
+        message = rf"^ArrayData: val: null_token is given, expected sentences.*{re.escape(str(shape))}"
+        with pytest.raises(ValueError, match=message):
+            ArrayData({"train": (np.zeros((2, 3), int),), "val": (np.zeros(shape, int),)}, null_token=0)
 
 
 def test_arguments_that_are_tuples(rng):
