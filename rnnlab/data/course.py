@@ -35,6 +35,7 @@ from rnnlab.hdf5_objects import names_in, open_hdf5
 from rnnlab.limits import EXPANSION, FREE_BYTES
 from rnnlab.reading import PathLike, mismatch, text_lines
 from rnnlab.signals import deliver_signals
+from rnnlab.special_words import SPECIAL_WORDS
 
 CAPTIONS_FILE = "coco2014_captions.h5"
 VOCABULARY_FILE = "coco2014_vocab.json"
@@ -113,6 +114,8 @@ def read_vocabulary(path: PathLike) -> Vocabulary:
         vocabulary = Vocabulary(words)
     except ValueError as error:
         raise InputError(f"{path}: idx_to_word: {error}") from error
+    if len(vocabulary) != len(words):
+        raise mismatch(f"{path}: idx_to_word", "no special words", f"{', '.join(SPECIAL_WORDS)} first")
     if content["word_to_idx"] != vocabulary.word_to_idx:
         raise mismatch(f"{path}: word_to_idx", "other words or numbers than in idx_to_word", "its inverse")
     return vocabulary

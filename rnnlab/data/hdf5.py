@@ -101,7 +101,8 @@ def read_json(path: PathLike, *fields: str) -> dict[str, Any]:
     path = os.fspath(path)
     content = load_json(path)
     if not isinstance(content, dict):
-        raise mismatch(path, f"a JSON {type(content).__name__}", f"an object with {', '.join(fields)}")
+        expected = f"an object with {', '.join(fields)}" if fields else "an object"
+        raise mismatch(path, f"a JSON {type(content).__name__}", expected)
     for field in fields:
         if field not in content:
             raise MissingDataError(f"{path}: found the fields {_listed(list(content))}, expected {field}")

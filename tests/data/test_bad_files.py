@@ -148,7 +148,13 @@ BAD = {
         ValueError,
         r"idx_to_word\[\d+\]: found 'two words', expected a word without white space",
     ),
-    "vocabulary without special words": (
+    "vocabulary without any special word": (
+        VOCABULARY,
+        edited(lambda content: {"idx_to_word": ["a", "b"], "word_to_idx": {"a": 0, "b": 1}}),
+        ValueError,
+        "idx_to_word: found no special words, expected <NULL>, <START>, <END>, <UNK> first",
+    ),
+    "vocabulary with special words in other places": (
         VOCABULARY,
         edited(lambda content: content | {"idx_to_word": content["idx_to_word"][::-1]}),
         ValueError,

@@ -129,6 +129,12 @@ def test_what_is_no_json_object(tmp_path, content, message):
         read_json(path, "words", "numbers")
 
 
+def test_what_is_no_json_object_where_no_field_is_needed(tmp_path):
+    (tmp_path / "x.json").write_text("[1]")
+    with pytest.raises(ValueError, match="x.json: found a JSON list, expected an object$"):
+        read_json(tmp_path / "x.json")
+
+
 def test_fields_of_json(tmp_path):
     path = tmp_path / "x.json"
     with pytest.raises(FileNotFoundError, match="x.json: found no such file, expected a JSON file"):
