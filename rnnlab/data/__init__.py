@@ -17,7 +17,7 @@ The modules of the package:
     parallel       ParallelData, sentence pairs for the solver
     parallel_text  sentence pairs, code and comments from files
     text           TextData, sentences for language models
-    sentences      many sentences in little memory
+    sentences      many sentences in little memory; padding, a few of them as one array
     subwords       Subwords, sentences as pieces of words
     arrays         ArrayData, any arrays in memory
     pixels         PixelData, labelled images as sequences of pixels

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from rnnlab.data.parallel import pad, source_row
+from rnnlab.data.padding import pad, source_row
 from rnnlab.data.parallel_text import TOKENIZERS, detokenize
 from rnnlab.data.subwords import Subwords
 from rnnlab.data.vocabulary import Vocabulary

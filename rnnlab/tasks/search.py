@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.data.parallel import PaddedRows
+from rnnlab.data.padding import PaddedRows
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
 from rnnlab.decoding.method_options import METHOD_OPTIONS
 from rnnlab.decoding.search import TIMES_ON_GPU

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
-from rnnlab.data.parallel import PaddedRows, ParallelSplit, source_row
+from rnnlab.data.padding import PaddedRows, source_row
+from rnnlab.data.parallel import ParallelSplit
 from rnnlab.data.parallel_text import detokenize
 from rnnlab.data.sentences import Words
 from rnnlab.data.split_data import batches

@@ -5,7 +5,6 @@ import pytest
 
 from rnnlab.data import ParallelData
 from rnnlab.data.fingerprint import array_hash
-from rnnlab.data.parallel import pad
 from rnnlab.data.vocabulary import END, NULL, START, UNK
 
 PAIRS = {
@@ -162,11 +161,6 @@ def test_lengths_are_those_of_source_and_target():
 
 def test_references_are_the_words_as_they_were():
     assert ParallelData(PAIRS).split("val").references == [[["z", "y"]], [[]]]
-
-
-def test_padding_by_hand():
-    rows = [np.array([1]), np.array([2, 3]), np.array([], int)]
-    np.testing.assert_array_equal(pad(rows), [[1, 0], [2, 3], [0, 0]])
 
 
 @pytest.mark.parametrize(("count", "batch_size"), [(1, 1), (7, 3), (1003, 16), (64, 100)])

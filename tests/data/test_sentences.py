@@ -4,7 +4,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from rnnlab.data.parallel import pad
+from rnnlab.data.padding import pad
 from rnnlab.data.sentences import SentenceWriter, TokenRows, WordNumbers
 from rnnlab.data.vocabulary import END, START, UNK
 

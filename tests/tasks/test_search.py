@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from rnnlab.data.parallel import PaddedRows
+from rnnlab.data.padding import PaddedRows
 from rnnlab.decoding import Ensemble
 from rnnlab.decoding.method_options import METHOD_OPTIONS
 from rnnlab.models import Seq2Seq
