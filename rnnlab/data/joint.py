@@ -15,7 +15,7 @@ from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.splits import CaptionSplit
-from rnnlab.errors import InputError, MissingDataError
+from rnnlab.errors import InputError
 from rnnlab.reading import PathLike
 from rnnlab.types import Indices
 
@@ -94,20 +94,14 @@ class JointCaptionData:
         return chosen.features_at(chosen.image_idxs[rows]), chosen.captions[rows]
 
     def features_of(self, names: Sequence[str]) -> tuple[Any, ...]:
-        """The features of images of any split, by file name without its folder.
+        """The features of images of any split, by name; see :meth:`CaptionData.features_of`.
 
         Raises
         ------
-        KeyError
-            If a data set lacks an image.
+        KeyError, ValueError
+            As :meth:`CaptionData.features_of`. The message names the run.
         """
-        found = []
-        for run, each in self._data.items():
-            try:
-                found.append(each.features_of(names))
-            except MissingDataError as error:
-                raise MissingDataError(f"{run}: {error}") from None
-        return _flat(found)
+        return _flat(_for_each(self._data, lambda each: each.features_of(names)).values())
 
 
 class JointCaptionInputs:
@@ -200,7 +194,8 @@ def _for_each(things: Mapping[str, Any], act: Callable[[Any], Any]) -> dict[str,
         try:
             found[run] = act(each)
         except ValueError as error:
-            raise InputError(f"{run}: {error}") from None
+            kind = type(error) if isinstance(error, InputError) else InputError
+            raise kind(f"{run}: {error}") from None
     return found
 
 

@@ -96,6 +96,15 @@ def test_an_image_that_only_some_data_have(rng):
         joint.features_of(["val_1.png"])
 
 
+def test_a_name_that_some_data_have_twice(rng):
+    twice = build(rng)
+    val = twice.splits["val"]
+    twice.splits["val"] = replace(val, names=("val_0.png", "val_0.png", *val.names[2:]))
+    joint = JointCaptionData({"a": build(rng), "b": twice})
+    with pytest.raises(ValueError, match="^b: captions has several images 'val_0.png'"):
+        joint.features_of(["val_0.png"])
+
+
 def inputs(mean, D=2):
     scaling = Scaling(np.full(D, mean, np.float32), np.full(D, 2, np.float32))
     return CaptionInputs(VOCABULARY, FeatureScaling({"features": scaling}))
