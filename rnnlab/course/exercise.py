@@ -51,6 +51,10 @@ class Exercise:
         The number of results whose gradients the backward gets; all if left out.
     gates : tuple of str
         The names of the blocks of equal size in the last axis of weights and biases.
+    is_loss : bool
+        Whether the function is a loss, which has no backward.
+    sizes : mapping of str to int
+        Fixed sizes, which are not drawn.
     hard : mapping of str to callable
         Changes of a draw to inputs on which a function may be wrong although it is right on others. The keys
         describe these inputs: "where the mask has gaps".
@@ -63,7 +67,7 @@ class Exercise:
     douts: int | None = None
     gates: tuple[str, ...] = ()
     is_loss: bool = False
-    sizes: Mapping[str, int] = field(default_factory=dict)  # fixed sizes, which are not drawn
+    sizes: Mapping[str, int] = field(default_factory=dict)
     hard: Mapping[str, Callable[[np.random.Generator, Draw], Draw]] = field(default_factory=dict)
 
     @property

@@ -125,11 +125,11 @@ def _announce_once(announces: Any) -> None:
 
 @functools.cache
 def _cases(seed: int, cell: str | None) -> list[Case | ModelCase]:
-    """A tuple for each case, which starts with its name: a Case, or the name, the model and the batch."""
+    """The cases of layers, then those of models."""
+    rng, rng_of_models = np.random.default_rng(seed), np.random.default_rng(seed)
     if cell is not None:
-        rng = np.random.default_rng(seed)
-        return [*cell_cases(cell, rng), *model_cases(np.random.default_rng(seed), (cell,))]
-    return [*layer_cases(np.random.default_rng(seed)), *model_cases(np.random.default_rng(seed))]
+        return [*cell_cases(cell, rng), *model_cases(rng_of_models, (cell,))]
+    return [*layer_cases(rng), *model_cases(rng_of_models)]
 
 
 def _check(index: int, *, tolerance: float, seed: int, device: str, cell: str | None) -> Row:

@@ -162,12 +162,12 @@ def score_captions(
     unknown = [metric for metric in metrics if metric not in _SCORERS]
     if unknown:
         raise InputError(f"score_captions: metrics has {unknown[0]!r}, expected some of {', '.join(METRICS)}")
-    sentences = expected, captions = _prepare(candidates, references, tokenize)
+    expected, captions = _prepare(candidates, references, tokenize)
     scored: Scored = {}
     notes = []
     for metric in metrics:
         try:
-            scored |= _SCORERS[metric](*sentences)
+            scored |= _SCORERS[metric](expected, captions)
         except JavaError as error:
             notes.append(f"{metric} is left out: {error}")
     if "CIDEr" in scored and len(candidates) == 1:

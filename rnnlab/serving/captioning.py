@@ -79,8 +79,8 @@ class PictureCaptioner(Answerer):
 
     def __init__(self, run: Run, decoding: DecodingTable, device: str = "cpu") -> None:
         super().__init__(run, decoding, device)
-        names = {split: run.data.split(split).names for split in run.data.splits}
-        held_out = {split: each for split, each in names.items() if split != "train" and each}
+        names = {split: found for split in run.data.splits if (found := run.data.split(split).names)}
+        held_out = {split: each for split, each in names.items() if split != "train"}
         self.splits: dict[str, Sequence[str]] = held_out or names
 
     def picture(self, name: str) -> np.ndarray:
