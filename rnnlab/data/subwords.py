@@ -91,7 +91,7 @@ class Subwords:
                 num_threads=1,  # the result does not depend on the machine
                 minloglevel=2,
             )
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:  # the latter for a number that is no int of C++
             if errors:
                 raise errors[0] from None
             raise InputError(
@@ -107,9 +107,13 @@ class Subwords:
         ImportError
             If the extra ``subword`` is not installed.
         ValueError
-            If ``model`` is not a sentencepiece model.
+            If ``model`` is not a sentencepiece model, or the sentence has a character that UTF-8 cannot
+            encode: a surrogate, such as one for a byte of the command line that is not text.
         """
-        return self._processor.encode(_normalised(sentence), out_type=str)
+        try:
+            return self._processor.encode(_normalised(sentence), out_type=str)
+        except RuntimeError as error:
+            raise InputError(f"Subwords.split: found {sentence!r:.60}, expected text ({error})") from None
 
     @property
     def pieces(self) -> list[str]:

@@ -29,6 +29,11 @@ def test_a_sentence_is_put_together_again(sentence):
     assert join_pieces(pieces) == detokenize(pieces, "sentencepiece") == sentence
 
 
+def test_a_byte_of_the_command_line_that_is_no_text():
+    with pytest.raises(ValueError, match=r"Subwords.split: found 'a \\udcff', expected text"):
+        Subwords.fit(SENTENCES, 60).split("a \udcff")
+
+
 def test_spaces_and_composed_characters_are_unified():
     subwords = Subwords.fit(SENTENCES, 60)
     assert join_pieces(subwords.split("  ein  gru\u0308n ")) == "ein grün"
@@ -44,7 +49,9 @@ def test_the_model_is_its_bytes():
     assert Subwords(subwords.model).split("Hausgrün") == subwords.split("Hausgrün")
 
 
-@pytest.mark.parametrize(("sentences", "size"), [(SENTENCES, 5), (SENTENCES, 10**6), ([], 60)])
+@pytest.mark.parametrize(
+    ("sentences", "size"), [(SENTENCES, 5), (SENTENCES, 10**6), (SENTENCES, 2**40), ([], 60)]
+)
 def test_sizes_that_the_sentences_do_not_have(sentences, size):
     with pytest.raises(
         ValueError, match=rf"vocabulary_size is {size}, and sentencepiece cannot find as many"
