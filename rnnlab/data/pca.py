@@ -41,7 +41,8 @@ class PCA:
         Raises
         ------
         ValueError
-            If there are fewer than ``dims`` numbers in a feature vector, or fewer vectors, or no features.
+            If there are fewer than ``dims`` numbers in a feature vector, or fewer vectors, or no features; or
+            if a number is not finite.
         """
         if len(features.shape) < 2 or 0 in features.shape:
             raise InputError(
@@ -74,6 +75,8 @@ class PCA:
             raise InputError(
                 f"PCA: dims is {dims}, expected 1 to {min(count, D)} for features of shape {(count, D)}"
             )
+        if not np.isfinite(totals).all():
+            raise InputError("PCA: features hold NaN or infinity, expected finite numbers")
         mean = totals / count
         covariance = np.zeros((D, D))
         for chunk in read():

@@ -72,3 +72,10 @@ def test_as_a_projection(features):
 def test_there_are_no_features(shape):
     with pytest.raises(ValueError, match=r"PCA: features have shape .*, expected \(N, D\) or"):
         PCA.fit(np.ones(shape), 1)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_numbers_that_are_not_finite(features, number):
+    features[3, 2] = number
+    with pytest.raises(ValueError, match="PCA: features hold NaN or infinity, expected finite numbers"):
+        PCA.fit(features, 2)
