@@ -14,8 +14,7 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy as np
 from rnnlab.course.notebook_cells import CourseNotebook, read_content
 from rnnlab.course.release_files import archive, config, licences, readme, requirements
 from rnnlab.course.source_notebook import source_notebook
+from rnnlab.environment import environment
 from rnnlab.errors import InputError
 from rnnlab.extras import Library
 
@@ -109,25 +109,16 @@ def generate(course: Path, course_id: str, assignment: str) -> None:
             root=str(course.resolve()), course_id=course_id, assignment_id=assignment, log=log
         )
         try:
-            with _programs_of_this_environment():
-                GenerateAssignment(coursedir=where, log=log).start()  # it runs alembic, of this environment
+            with environment(PATH=_path_of_this_environment()):  # of alembic, which it runs
+                GenerateAssignment(coursedir=where, log=log).start()
         except NbGraderException as error:
             reason = reasons.first or str(error)
             raise InputError(f"nbgrader refuses the assignment {assignment}: {reason}") from None
 
 
-@contextmanager
-def _programs_of_this_environment() -> Iterator[None]:
-    """A context in which PATH begins with this environment's programs."""
-    before = os.environ.get("PATH")
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before or ""])
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PATH"]
-        else:
-            os.environ["PATH"] = before
+def _path_of_this_environment() -> str:
+    """PATH, after the folder of this environment's programs."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
 class _Reasons(logging.Handler):

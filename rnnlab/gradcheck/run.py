@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.environment import environment
 from rnnlab.gradcheck.cases import Case
 from rnnlab.gradcheck.layer_cases import layer_cases
 from rnnlab.gradcheck.model import check_model
@@ -107,14 +108,8 @@ def check_all(
 def _in_processes(check: Any, indices: list[int], jobs: int) -> Iterator[Row]:
     """Start the processes, each with one thread for its kernels, and distribute the cases among them."""
     start = functools.partial(_announce_once, multiprocessing.get_context("spawn").Semaphore(1))
-    threads = os.environ.get("RNNLAB_NUM_THREADS")
-    os.environ["RNNLAB_NUM_THREADS"] = "1"
-    try:
+    with environment(RNNLAB_NUM_THREADS="1"):
         return map_in_processes(check, indices, jobs=jobs, method="spawn", start=start)
-    finally:
-        del os.environ["RNNLAB_NUM_THREADS"]
-        if threads is not None:
-            os.environ["RNNLAB_NUM_THREADS"] = threads
 
 
 def _announce_once(announces: Any) -> None:

@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from tempfile import TemporaryDirectory
 
+from rnnlab.environment import environment
 from rnnlab.errors import InputError, NotInstalledError
 from rnnlab.serving.answerer import Answerer
 
@@ -131,19 +132,8 @@ def _check_import() -> None:
 @contextmanager
 def gradio_settings() -> Iterator[None]:
     """A context with Gradio's environment variables: no telemetry, and a temporary folder for uploads."""
-    with TemporaryDirectory(prefix="rnnlab-serve-", ignore_cleanup_errors=True) as folder:
-        settings = {
-            "GRADIO_ANALYTICS_ENABLED": "False",
-            "GRADIO_TEMP_DIR": folder,
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-        }
-        before = {name: os.environ.get(name) for name in settings}
-        os.environ.update(settings)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+    with (
+        TemporaryDirectory(prefix="rnnlab-serve-", ignore_cleanup_errors=True) as folder,
+        environment(GRADIO_ANALYTICS_ENABLED="False", GRADIO_TEMP_DIR=folder, HF_HUB_DISABLE_TELEMETRY="1"),
+    ):
+        yield
