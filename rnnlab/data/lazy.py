@@ -110,6 +110,10 @@ class LazyFeatures:
         return self.shape[0]
 
     def __getitem__(self, indices: Any) -> np.ndarray:
+        if isinstance(indices, tuple):  # features[..., 0] would be the first image
+            raise OutOfRangeError(
+                f"{self._where}: found the index {indices!r:.60}, expected one of images alone"
+            )
         try:
             rows = self._rows[indices]
         except IndexError as error:

@@ -80,7 +80,9 @@ def test_indexing_is_that_of_an_array(tmp_path, values, indices, options):
             np.testing.assert_array_equal(found, values[indices])
 
 
-@pytest.mark.parametrize("indices", [50, -51, [0, 50], np.zeros(49, bool), 1.5, (0, 1), "a"], ids=str)
+@pytest.mark.parametrize(
+    "indices", [50, -51, [0, 50], np.zeros(49, bool), 1.5, (0, 1), (..., 0), "a"], ids=str
+)
 def test_bad_indices_name_the_file(path, indices):
     with LazyFeatures(path) as features, pytest.raises(IndexError, match=f"{path}: features: "):
         features[indices]
