@@ -127,7 +127,7 @@ def release(
 
 
 def find_notebooks(folder: PathLike | None = None) -> list[CourseNotebook]:
-    """The notebooks of a folder, in the order of their names.
+    """The notebooks of a folder that are not hidden, in the order of their names.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def find_notebooks(folder: PathLike | None = None) -> list[CourseNotebook]:
     clone = Path(rnnlab.__file__).parents[1] / "notebooks"
     places = [Path(folder)] if folder is not None else [clone, Path("notebooks")]
     for place in places:
-        found = sorted(place.glob("*.ipynb"))
+        found = sorted(place.glob("[!.]*.ipynb"))  # without hidden files of macOS or of Jupyter as it saves
         if found:
             return [read_notebook(path) for path in found]
     looked = " or ".join(str(place) for place in places)

@@ -31,6 +31,7 @@ def notebooks(tmp_path_factory):
     for name in ("1_a.ipynb", "2_b.ipynb"):
         small_notebook.write(folder / name)
     small_notebook.write(folder / "8_c.ipynb", small_notebook.cells()[:1])
+    (folder / "._1_a.ipynb").write_bytes(b"\0\5\26\7")  # as macOS writes them
     return folder
 
 

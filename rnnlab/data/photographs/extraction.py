@@ -56,8 +56,8 @@ class Extracted:
 def find_photographs(places: Iterable[PathLike]) -> list[Path]:
     """The photographs in files and folders, including subfolders, sorted by name.
 
-    In a folder, a photograph is any file with a suffix of :data:`~rnnlab.data.photographs.reading.FORMATS`. A
-    file that is found twice is used once.
+    In a folder, a photograph is any file with a suffix of :data:`~rnnlab.data.photographs.reading.FORMATS`
+    that is not hidden. A file that is found twice is used once.
 
     Raises
     ------
@@ -96,7 +96,8 @@ def find_photographs(places: Iterable[PathLike]) -> list[Path]:
 
 
 def _is_photograph(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and not path.is_dir()
+    # hidden files are those that macOS adds to each file on some disks
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and not path.is_dir()
 
 
 def extract_features(

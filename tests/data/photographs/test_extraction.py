@@ -54,6 +54,7 @@ def test_photographs_are_found_in_files_and_folders(photographs, tmp_path):
     (photographs / "inner").mkdir()
     (photographs / "0.png").rename(photographs / "inner" / "a.JPG")
     (photographs / "notes.txt").touch()
+    (photographs / "._1.png").touch()  # as macOS writes them
     (tmp_path / "b").write_bytes(b"")
     names = [path.name for path in find_photographs([tmp_path / "b", photographs])]
     assert names == ["b", *(f"{number}.png" for number in range(1, 7)), "a.JPG"]
