@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rnnlab.layers.checks import as_float_mask, as_scalar, check_cache, check_shapes, check_size, ops_of
+from rnnlab.layers.checks import as_float_mask, as_scalar, check_cache, check_shapes, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.lstm import lstm_backward, lstm_forward
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.layers.recurrent.sequence import RecurrentCache
 from rnnlab.ops import ops_for
+from rnnlab.options import Count, check_option
 from rnnlab.types import Array, Shapes
 
 _AXES = {"Wx": "H 4R", "Wh": "R 4R", "b": "4R", "W": "R H", "b_out": "H"}
@@ -44,8 +45,8 @@ def arnet_shapes(hidden_dim: int, reconstructor_dim: int) -> Shapes:
     ValueError
         If a size is not an integer of at least 1.
     """
-    check_size("arnet_shapes", "hidden_dim", hidden_dim)
-    check_size("arnet_shapes", "reconstructor_dim", reconstructor_dim)
+    check_option("arnet_shapes", "hidden_dim", Count, hidden_dim)
+    check_option("arnet_shapes", "reconstructor_dim", Count, reconstructor_dim)
     sizes = {"H": hidden_dim, "R": reconstructor_dim, "4R": 4 * reconstructor_dim}
     return {name: tuple(sizes[axis] for axis in axes.split()) for name, axes in _AXES.items()}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
@@ -454,18 +454,6 @@ def as_tokens(function: str, name: str, tokens: Array, size: int, *, of: str = "
     return tokens.astype(np.int64, copy=False)
 
 
-def check_probability(function: str, name: str, value: float) -> None:
-    """Check that ``value`` is a probability in [0, 1), such as the rate of a dropout.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
-    if not isinstance(value, Real) or not 0 <= value < 1:
-        raise InputError(f"{function}: {name} is {value!r}, expected a probability in [0, 1)")
-
-
 def check_rng(function: str, rng: Any) -> None:
     """Check that ``rng`` is a NumPy Generator, or None for inference.
 
@@ -480,18 +468,6 @@ def check_rng(function: str, rng: Any) -> None:
         raise InputTypeError(f"{function}: rng is {rng!r}, expected a numpy Generator or None")
 
 
-def check_size(function: str, name: str, value: int) -> None:
-    """Check that ``value`` is an integer of at least 1.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InputError(f"{function}: {name} is {value!r}, expected an integer of at least 1")
-
-
 def as_scalar(function: str, name: str, value: Any) -> float:
     """A number, or an array () of one, as a float.
 
@@ -504,18 +480,6 @@ def as_scalar(function: str, name: str, value: Any) -> float:
     if not is_number:
         raise InputTypeError(f"{function}: {name} is {described(value)}, expected a number")
     return float(value)
-
-
-def check_weight(function: str, name: str, value: float) -> None:
-    """Check that ``value`` is a finite number of at least 0, such as the weight of a loss term.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
-    if not isinstance(value, Real) or not 0 <= value < float("inf"):
-        raise InputError(f"{function}: {name} is {value!r}, expected a finite number of at least 0")
 
 
 @functools.cache

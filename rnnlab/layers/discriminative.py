@@ -18,10 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
-from rnnlab.layers.checks import as_scalar, check_cache, check_shapes, check_size, ops_of
+from rnnlab.layers.checks import as_scalar, check_cache, check_shapes, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
+from rnnlab.options import Count, check_option
 from rnnlab.types import Array, Shapes
 
 _AXES = {"W": "H k"}
@@ -52,8 +53,8 @@ def discriminative_shapes(hidden_dim: int, num_words: int) -> Shapes:
     ValueError
         If a size is not an integer of at least 1.
     """
-    check_size("discriminative_shapes", "hidden_dim", hidden_dim)
-    check_size("discriminative_shapes", "num_words", num_words)
+    check_option("discriminative_shapes", "hidden_dim", Count, hidden_dim)
+    check_option("discriminative_shapes", "num_words", Count, num_words)
     return {"W": (hidden_dim, num_words)}
 
 

@@ -15,11 +15,11 @@ from rnnlab.layers.checks import (
     check_cache,
     check_float,
     check_gradient,
-    check_probability,
     check_rng,
     ops_of,
 )
 from rnnlab.ops import ops_for
+from rnnlab.options import Probability, check_option
 from rnnlab.types import Array
 
 
@@ -56,7 +56,7 @@ def dropout_forward(x: Array, p: float, *, rng: np.random.Generator | None) -> t
     TypeError
         If x is not an array of float32 or float64, or rng is not a Generator.
     """
-    check_probability("dropout_forward", "p", p)
+    check_option("dropout_forward", "p", Probability, p)
     check_rng("dropout_forward", rng)
     ops = ops_of("dropout_forward", x=x)
     check_float("dropout_forward", "x", x)

@@ -32,11 +32,12 @@ from typing import NamedTuple
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.attention.memories import MemoriesCache, attend, attend_backward
 from rnnlab.layers.attention.scores import SourceRows
-from rnnlab.layers.checks import check_cache, check_gradient, check_shapes, check_size, check_state, ops_of
+from rnnlab.layers.checks import check_cache, check_gradient, check_shapes, check_state, ops_of
 from rnnlab.layers.copying import copy_of
 from rnnlab.layers.dropout import DropoutCache, dropout_backward, dropout_forward
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.ops import ops_for
+from rnnlab.options import Count, check_option
 from rnnlab.parameters import scoped
 from rnnlab.types import Array, Params, Random, Shapes, State
 
@@ -51,8 +52,8 @@ class Connections(NamedTuple):
 
     def check(self, function: str) -> None:
         """Raise ValueError if a number is not an integer of at least 1."""
-        check_size(function, "blocks", self.blocks)
-        check_size(function, "steps", self.steps)
+        check_option(function, "blocks", Count, self.blocks)
+        check_option(function, "steps", Count, self.steps)
 
     def memories(self, block: int) -> int:
         """The number of memories that a step of this block attends to."""
@@ -115,7 +116,7 @@ def review_shapes(
     """
     sizes = {"memory_dim": memory_dim, "hidden_dim": hidden_dim, "attention_dim": attention_dim}
     for name, size in sizes.items():
-        check_size("review_shapes", name, size)
+        check_option("review_shapes", name, Count, size)
     connections = Connections(blocks, steps, inter, intra)
     connections.check("review_shapes")
     H, A, shapes = hidden_dim, attention_dim, Shapes()

@@ -17,10 +17,10 @@ from typing import get_args
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.layers.checks import as_mask, as_tokens, check_probability, check_shapes, ops_of
+from rnnlab.layers.checks import as_mask, as_tokens, check_shapes, ops_of
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
-from rnnlab.options import LossAverage, Positive, check_option
+from rnnlab.options import LossAverage, Positive, Probability, check_option
 from rnnlab.types import Array
 
 LOSS_AVERAGES = get_args(LossAverage)
@@ -58,7 +58,7 @@ def softmax_loss(
         If x is not float32 or float64, or y does not hold integers.
     """
     ops, _ = ops_of("softmax_loss", x=x), ops_of("softmax_loss", y=y)
-    check_probability("softmax_loss", "label_smoothing", label_smoothing)
+    check_option("softmax_loss", "label_smoothing", Probability, label_smoothing)
     M, V = check_shapes("softmax_loss", x=(x, "M V")).values()
     if y.shape != (M,):
         raise InputError(f"softmax_loss: y has shape {y.shape}, expected (M,) = {(M,)}")
@@ -123,7 +123,7 @@ def temporal_softmax_loss(
     y, mask = (ops_for(array).asnumpy(array) for array in (y, mask))
     real = np.flatnonzero(as_mask(function, "mask", mask, (N, T), "N, T"))
     y = as_tokens(function, "y", y.reshape(-1)[real], V)
-    check_probability(function, "label_smoothing", label_smoothing)
+    check_option(function, "label_smoothing", Probability, label_smoothing)
     rows, scores = ops.asarray(real), ops.empty((real.size, V), x.dtype)
     ops.take(as_rows(x), rows, scores)
     divisor = loss_divisor(function, average, N, real.size)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self, TypeAlias, TypeVar
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.layers.checks import check_probability, check_real, check_weight, in_memory_of
+from rnnlab.layers.checks import check_real, in_memory_of
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.combinations import check_combinations
 from rnnlab.models.parts.initialisation import FanIns, initialise
@@ -17,7 +17,7 @@ from rnnlab.models.parts.losses import LOSSES
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.ops import device_of, ops_for, ops_on
-from rnnlab.options import Stored, as_plain, check_options
+from rnnlab.options import NotNegative, Probability, Stored, as_plain, check_option, check_options
 from rnnlab.parameters import Parameters, check_parameters, checked_shapes, distinct
 from rnnlab.types import Array, Shapes
 
@@ -136,8 +136,8 @@ class Model:
         for name in LOSSES:
             weight = getattr(self, name, 0.0)
             if name in self._options:
-                check = check_probability if name == "label_smoothing" else check_weight
-                check(f"{model}.{function}", name, weight)
+                allowed = Probability if name == "label_smoothing" else NotNegative
+                check_option(f"{model}.{function}", name, allowed, weight)
             elif weight:
                 raise InputError(
                     f"{model}.{function}: {name} is {weight!r}, but a {model} has no such loss, only "

@@ -23,12 +23,9 @@ from rnnlab.layers.checks import (
     as_tokens,
     check_float,
     check_gradient,
-    check_probability,
     check_real,
     check_rng,
     check_shapes,
-    check_size,
-    check_weight,
     gradient_arrays,
     in_same_memory,
 )
@@ -462,25 +459,6 @@ def test_tensors_of_other_libraries(rng):
     h0 = torch.zeros(2, 4, dtype=torch.float64)
     with pytest.raises(TypeError, match="h0 is an array with dtype torch.float64, expected a NumPy or CuPy"):
         check_shapes("f", x=(x, "N T D"), h0=(h0, "N H"))
-
-
-def test_probability():
-    check_probability("f", "p", 0.0)
-    for p in (1.0, -0.01):
-        with pytest.raises(ValueError, match=rf"f: p is {p}, expected a probability in \[0, 1\)"):
-            check_probability("f", "p", p)
-
-
-def test_sizes_and_weights():
-    check_size("f", "n", 1)
-    check_size("f", "n", np.int32(2))
-    for value in (0, -1, 1.0, True, None):
-        with pytest.raises(ValueError, match=f"f: n is {value}, expected an integer of at least 1"):
-            check_size("f", "n", value)
-    check_weight("f", "w", 0)
-    for value in (-0.1, np.inf, np.nan, "1"):
-        with pytest.raises(ValueError, match=f"f: w is {value!r}, expected a finite number of at least 0"):
-            check_weight("f", "w", value)
 
 
 def test_generators():

@@ -49,12 +49,11 @@ from rnnlab.layers.checks import (
     check_cache,
     check_gradient,
     check_shapes,
-    check_size,
     ops_of,
 )
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.ops import ops_for
-from rnnlab.options import AttentionScore
+from rnnlab.options import AttentionScore, Count, check_option
 from rnnlab.types import Array, Shapes
 
 
@@ -85,7 +84,7 @@ def attention_shapes(score: AttentionScore, *, query_dim: int, memory_dim: int, 
     axes = score_axes("attention_shapes", score)
     dims = {"query_dim": query_dim, "memory_dim": memory_dim, "attention_dim": attention_dim}
     for name, size in dims.items():
-        check_size("attention_shapes", name, size)
+        check_option("attention_shapes", name, Count, size)
     if score == "dot" and query_dim != memory_dim:
         raise InputError(
             f"attention_shapes: score is 'dot' and query_dim {query_dim}, memory_dim {memory_dim}, "

@@ -21,9 +21,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.layers.checks import check_probability
 from rnnlab.layers.recurrent.cell import Cell, cell_name
-from rnnlab.options import Probability
+from rnnlab.options import Probability, check_option
 from rnnlab.types import Array, Random
 
 RecurrentDropoutOn: TypeAlias = Literal["state", "candidate"]
@@ -80,7 +79,7 @@ class Regularisation(NamedTuple):
     def check(self, function: str, cell: Cell) -> None:
         """Raise ValueError if a number is out of range, or an option has no effect with this cell."""
         for name in ("zoneout_h", "zoneout_c", "recurrent_dropout", "weight_dropout"):
-            check_probability(function, name, getattr(self, name))
+            check_option(function, name, Probability, getattr(self, name))
         if self.recurrent_dropout_on not in RECURRENT_DROPOUT_ON:
             raise InputError(
                 f"{function}: recurrent_dropout_on is {self.recurrent_dropout_on!r}, "
