@@ -41,7 +41,7 @@ from rnnlab.layers.parameters import gradients_of
 from rnnlab.layers.recurrent.cell import Cell, cell_for
 from rnnlab.layers.recurrent.packing import Packing
 from rnnlab.layers.recurrent.regularisation import Draws, Regularisation
-from rnnlab.layers.recurrent.sequence import RecurrentCache, backward_loop, forward_loop
+from rnnlab.layers.recurrent.sequence import RecurrentCache, backward_loop, forward_loop, named_finals
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
 from rnnlab.parameters import distinct, scoped
@@ -235,7 +235,7 @@ def attentive_backward(
     contexts = SequenceContextsBackward(
         function, attentions, params, grads, packing, dcontexts, dweights or {}, x.dtype
     )
-    finals = (None,) * len(recurrence.states) if dfinal is None else tuple(dfinal)
+    finals = named_finals(function, dfinal, recurrence)
     dx, dstate = backward_loop(
         function, dh, recurrence, grads, dfinal=finals, contexts=contexts, total_dh=total_dh
     )

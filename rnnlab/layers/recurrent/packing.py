@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.layers.checks import as_lengths, as_mask, check_gradient
+from rnnlab.layers.checks import as_lengths, as_mask
 from rnnlab.ops import ops_for
 from rnnlab.ops.steps import Steps
 from rnnlab.types import Array
@@ -179,26 +179,15 @@ class Packing(NamedTuple):
         ops.put(rows, self.order, out)
         return out
 
-    def incoming(
-        self,
-        function: str,
-        H: int,
-        dstates: Array | None,
-        dfinal: Array | None,
-        like: Array,
-        name: str = "dfinal",
-    ) -> Array:
+    def incoming(self, dstates: Array | None, dfinal: Array | None, like: Array) -> Array:
         """The gradient of the last real state of each sequence before the backward loop: (N, H), sorted.
 
         It is the sum of the gradients of its copies in padding, from ``dstates`` (N, T, H), and of the final
-        state, ``dfinal`` (N, H). Either may be None. The array is new: the loop overwrites it. ``name`` is
-        what errors call ``dfinal``.
+        state, ``dfinal`` (N, H). Either may be None. The array is new: the loop overwrites it. It has the
+        library, the dtype and the columns of ``like`` (..., H).
         """
-        (N, T), ops = self.shape, ops_for(like)
-        for each, gradient, expected in (("dh", dstates, (N, T, H)), (name, dfinal, (N, H))):
-            if gradient is not None:
-                check_gradient(function, gradient, expected, like.dtype, each)
-        out = ops.zeros((N, H), like.dtype)
+        ops, H = ops_for(like), like.shape[-1]
+        out = ops.zeros((self.shape[0], H), like.dtype)
         if dfinal is not None:
             ops.take(dfinal, self.order, out)
         if dstates is not None and self.padding is not None:

@@ -201,30 +201,30 @@ def backward_loop(
     cache: RecurrentCache,
     grads: Params,
     *,
-    dfinal: tuple[Array | None, ...],
-    names: tuple[str, ...] = (),
+    dfinal: Mapping[str, Array | None],
     contexts: ContextsBackward | None = None,
     total_dh: Array | None = None,
 ) -> tuple[Array, State]:
     """The backward loop: add gradients into ``grads``; return those of x and of the initial states.
 
     The total gradient of each h_t is written into ``total_dh`` (N, T, H), zero in padding, if it is given.
-    ``names`` are the caller's names for the gradients of the final state, if they are not one tuple.
+    ``dfinal`` are the gradients of the arrays of the final state, by the names that errors use for them.
     """
     x, states, gates, saved, params, _, cell, draws, packing = cache
     H, G = states[0].shape[1], params["Wx"].shape[1]
-    if len(dfinal) != len(states):
-        raise InputError(f"{function}: dfinal has {len(dfinal)} arrays, expected {len(states)}")
     if dh is None:
-        if all(each is None for each in dfinal):
-            finals = ", ".join(names or ("dfinal",))
-            raise InputError(f"{function}: dh is None, expected an array, or a gradient in {finals}")
+        if all(each is None for each in dfinal.values()):
+            raise InputError(
+                f"{function}: dh is None, expected an array, or a gradient in {', '.join(dfinal)}"
+            )
         dh = ops_for(x).zeros((*x.shape[:2], H), x.dtype)
     ops = ops_of(function, dh=dh, x=x)
-    dstate = tuple(
-        packing.incoming(function, H, None if k else dh, each, x, names[k] if names else f"dfinal[{k}]")
-        for k, each in enumerate(dfinal)
-    )
+    check_gradient(function, dh, (*x.shape[:2], H), x.dtype, "dh")
+    for name, each in dfinal.items():
+        if each is not None:
+            check_gradient(function, each, (len(x), H), x.dtype, name)
+    of_h, *of_others = dfinal.values()
+    dstate = packing.incoming(dh, of_h, states[0]), *(packing.incoming(None, d, states[0]) for d in of_others)
     run, workspace = CellRun(cell, draws, params, states[0][: len(x)]), draws.gradient_workspace(ops, grads)
     rows_x, rows_dh, to_x = as_rows(x), as_rows(dh), ops.prepacked(params["Wx"].T)
     dx, t = packing.unpacked(x.shape[2], x), len(packing.offsets) - 1
@@ -389,7 +389,7 @@ def recurrent_backward(
     function = "recurrent_backward"
     check_recurrent_cache(function, cache)
     grads = gradients_of(function, cache.params, cache.x, into, x=cache.x, dh=dh)
-    finals = (None,) * len(cache.states) if dfinal is None else tuple(dfinal)
+    finals = named_finals(function, dfinal, cache)
     dx, dstate = backward_loop(function, dh, cache, grads, dfinal=finals, total_dh=total_dh)
     return dx, dstate, grads
 
@@ -423,7 +423,7 @@ def sequence_backward(
     own = {f"d{name}": cache.params[name] for name in names}
     given = gradient_arrays(function, own, cache.x, into, {"x": cache.x, "dh": dh})
     grads = dict(zip(names, given, strict=True))
-    dx, dstate = backward_loop(function, dh, cache, grads, dfinal=tuple(finals.values()), names=tuple(finals))
+    dx, dstate = backward_loop(function, dh, cache, grads, dfinal=finals)
     return dx, dstate[0], *grads.values(), *dstate[1 : cache.given_states]
 
 
@@ -467,6 +467,20 @@ def check_params(
 def named_states(state: State) -> dict[str, tuple[Array, str]]:
     """The arrays of a state with their axes, by the names that errors use for them."""
     return {("h0", "c0")[k] if k < 2 else f"state[{k}]": (array, "N H") for k, array in enumerate(state)}
+
+
+def named_finals(function: str, dfinal: State | None, cache: RecurrentCache) -> dict[str, Array | None]:
+    """The gradients of the final state by the names that errors use for them; None for zeros.
+
+    Raises
+    ------
+    ValueError
+        If ``dfinal`` has another number of arrays than the state.
+    """
+    finals = (None,) * len(cache.states) if dfinal is None else tuple(dfinal)
+    if len(finals) != len(cache.states):
+        raise InputError(f"{function}: dfinal has {len(finals)} arrays, expected {len(cache.states)}")
+    return {f"dfinal[{k}]": each for k, each in enumerate(finals)}
 
 
 def check_recurrent_cache(function: str, cache: Any, cell: type | None = None) -> None:

@@ -106,9 +106,9 @@ def test_gradients_past_the_end_arrive_at_the_last_step(batch):
     dstates, dfinal = numbered(N, T), np.arange(2.0 * N).reshape(N, 2)
     past = np.arange(T) >= lengths[:, None]
     expected = (dstates * past[:, :, None]).sum(axis=1)
-    assert_same(packing.unsort(packing.incoming("f", 2, dstates, None, dfinal)), expected)
-    assert_same(packing.unsort(packing.incoming("f", 2, dstates, dfinal, dfinal)), expected + dfinal)
-    assert_same(packing.incoming("f", 2, None, None, dfinal), np.zeros((N, 2)))
+    assert_same(packing.unsort(packing.incoming(dstates, None, dfinal)), expected)
+    assert_same(packing.unsort(packing.incoming(dstates, dfinal, dfinal)), expected + dfinal)
+    assert_same(packing.incoming(None, None, dfinal), np.zeros((N, 2)))
 
 
 def test_without_lengths_nothing_is_frozen():
