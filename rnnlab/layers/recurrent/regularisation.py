@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.recurrent.cell import Cell, cell_name
+from rnnlab.ops import StepMasks
 from rnnlab.options import Probability, check_option
 from rnnlab.types import Array, Random
 
@@ -156,13 +157,14 @@ class Draws(NamedTuple):
         ops.dropout_mask(p, self.seeds[2], 0, mask)
         return mask
 
-    def step_masks(self) -> tuple[tuple[float, float], float, Any] | None:
-        """The fields of :class:`~rnnlab.ops.StepMasks` except the start; None if steps have no masks."""
+    def step_masks(self) -> StepMasks | None:
+        """The masks of all steps together; None if steps have no masks."""
         drawn = self.seeds is not None and self.regularisation.recurrent_dropout_on == "candidate"
         dropout = self.regularisation.recurrent_dropout if drawn else 0.0
         if not any((*self.regularisation.zoneout, dropout)):
             return None
-        return self.regularisation.zoneout, dropout, None if self.seeds is None else self.seeds[:3]
+        seeds = None if self.seeds is None else self.seeds[:3]
+        return StepMasks(self.regularisation.zoneout, dropout, seeds)
 
     def dropped(self, ops: Any, params: Mapping[str, Array]) -> Mapping[str, Array]:
         """The recurrent parameters as the steps read them: Wh after DropConnect."""

@@ -123,7 +123,7 @@ class CellRun:
         """Dropout and zoneout of all steps, if there are any."""
         if self._masks is None and self._state_mask is None:
             return None
-        return ChunkMasks(StepMasks() if self._masks is None else StepMasks(*self._masks), self._state_mask)
+        return ChunkMasks(self._masks or StepMasks(), self._state_mask)
 
     def step(self, gates: Array, prev: State, after: State, saved: Any, start: int) -> Step:
         """The arrays of a step whose first packed row is ``start``."""
@@ -132,7 +132,7 @@ class CellRun:
             read = self._read[: len(read)]
             np.multiply(prev[0], self._state_mask[: len(read)], out=read)
         if self._masks is not None:
-            masks = StepMasks(*self._masks, start * read.shape[1])
+            masks = self._masks._replace(start=start * read.shape[1])
         return Step(gates, prev, after, saved, read, masks)
 
     def backward(self, step: Step, dstate: State, da: Array) -> None:
