@@ -10,7 +10,7 @@ real rows without gaps. The memory of a decoder's own states is the array that t
     dot        none, C = H                           h          s               query . key
     bilinear   W (H, C)                              h          s W^T           query . key
 
-A *selector* (w (H,), b (1,)) scales the context by beta = sigmoid(h . w + b).
+A *selector* (w (H,), b (1,)) scales the context: see :mod:`rnnlab.layers.attention.selector`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.layers.attention.selector import selector_gate, selector_gradient
 from rnnlab.layers.checks import as_mask
 from rnnlab.ops import ops_for, unchecked
 from rnnlab.ops.arguments import is_unusual
@@ -318,17 +319,6 @@ def score_axes(function: str, score: AttentionScore) -> dict[str, str]:
     if score not in SCORES:
         raise InputError(f"{function}: score is {score!r}, expected one of {', '.join(SCORES)}")
     return SCORES[score]
-
-
-def selector_gate(h: Array, w: Array, b: Array) -> Array:
-    """Beta = sigmoid(h . w + b), (n, H) (H,) (1,) -> (n, 1)."""
-    ops = ops_for(h)
-    return ops.sigmoid(ops.matmul(h, w[:, None]) + b)
-
-
-def selector_gradient(dcontext: Array, attended: Array, beta: Array) -> Array:
-    """The gradient before the selector's sigmoid, (n, 1)."""
-    return (dcontext * attended).sum(axis=1, keepdims=True) * beta * (1 - beta)
 
 
 def _unchanged(w: Array) -> Array:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rnnlab.errors import InputError
-from rnnlab.layers.attention.scores import selector_gate, selector_gradient
 from rnnlab.layers.checks import check_cache, check_gradient, check_shapes
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -77,3 +76,14 @@ def selector_backward(dscaled: Array, cache: SelectorCache) -> tuple[Array, Arra
     dbeta = selector_gradient(dscaled, context, beta)
     dw = ops_for(h).matmul(h.T, dbeta)[:, 0]
     return dscaled * beta, dbeta * w, dw, dbeta.sum(axis=0)
+
+
+def selector_gate(h: Array, w: Array, b: Array) -> Array:
+    """Beta = sigmoid(h . w + b), (n, H) (H,) (1,) -> (n, 1)."""
+    ops = ops_for(h)
+    return ops.sigmoid(ops.matmul(h, w[:, None]) + b)
+
+
+def selector_gradient(dcontext: Array, attended: Array, beta: Array) -> Array:
+    """The gradient before the selector's sigmoid, (n, 1)."""
+    return (dcontext * attended).sum(axis=1, keepdims=True) * beta * (1 - beta)

@@ -9,7 +9,6 @@ from rnnlab.layers.attention.scores import (
     Workspace,
     past_columns,
     score_axes,
-    selector_gate,
 )
 
 N, L, H, C, A = 3, 4, 5, 2, 6
@@ -88,11 +87,6 @@ def test_a_score_that_there_is_not():
     assert score_axes("f", "dot") == {}
     with pytest.raises(ValueError, match="f: score is 'cosine', expected one of additive, dot, bilinear"):
         score_axes("f", "cosine")
-
-
-def test_a_selector_is_a_sigmoid(rng):
-    h, w, b = rng.standard_normal((N, H)), rng.standard_normal(H), np.array([0.3])
-    np.testing.assert_allclose(selector_gate(h, w, b)[:, 0], 1 / (1 + np.exp(-(h @ w + 0.3))), rtol=1e-12)
 
 
 def test_the_past_that_a_step_reads():
