@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.attention.memories import MemoriesCache, attend, attend_backward
-from rnnlab.layers.attention.scores import SourceRows
+from rnnlab.layers.attention.source_rows import SourceRows
 from rnnlab.layers.checks import check_cache, check_gradient, check_shapes, check_state, ops_of
 from rnnlab.layers.copying import copy_of
 from rnnlab.layers.dropout import DropoutCache, dropout_backward, dropout_forward

@@ -8,7 +8,7 @@ import pytest
 from rnnlab.gradcheck import run as gradcheck
 from rnnlab.gradcheck.layer_cases import layer_cases
 from rnnlab.layers import recurrent_backward, recurrent_forward
-from rnnlab.layers.attention.scores import SourceRows
+from rnnlab.layers.attention.source_rows import SourceRows
 from rnnlab.ops import ops_for
 from rnnlab.ops.precision import products_in
 

@@ -17,10 +17,10 @@ from rnnlab.layers.attention.scores import (
     AttentionCache,
     Keys,
     Selector,
-    SourceRows,
     Workspace,
     score_axes,
 )
+from rnnlab.layers.attention.source_rows import SourceRows
 from rnnlab.layers.attention.target import histories
 from rnnlab.layers.checks import check_gradient, check_state
 from rnnlab.layers.parameters import select_params

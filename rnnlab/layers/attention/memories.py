@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rnnlab.layers.attention.scores import SourceRows
+from rnnlab.layers.attention.source_rows import SourceRows
 from rnnlab.ops import ops_for, unchecked
 from rnnlab.types import Array
 

@@ -9,7 +9,7 @@ from rnnlab.layers import (
     attention_step_forward,
 )
 from rnnlab.layers.attention.memories import attend, attend_backward
-from rnnlab.layers.attention.scores import SourceRows
+from rnnlab.layers.attention.source_rows import SourceRows
 
 N, H, A, G = 3, 4, 7, 5
 SIZES = [(3, 2), (2, 4)]  # slots and numbers of each memory

@@ -5,14 +5,12 @@ from rnnlab.layers.attention.query import attention_shapes
 from rnnlab.layers.attention.scores import (
     SCORES,
     Keys,
-    SourceRows,
     Workspace,
     past_columns,
     score_axes,
 )
 
 N, L, H, C, A = 3, 4, 5, 2, 6
-MASK = np.array([[1, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]], bool)
 
 every_score = pytest.mark.parametrize("score", SCORES)
 
@@ -46,26 +44,6 @@ def test_keys_and_their_backward(score, reused, rng):
         np.testing.assert_allclose(grads["b"], 1 + dkeys.sum(axis=0), rtol=1e-12)
     elif score == "bilinear":
         np.testing.assert_allclose(grads["W"], 1 + dkeys.T @ memory, rtol=1e-12)
-
-
-@pytest.mark.parametrize("mask", [None, MASK, MASK.astype(int), np.ones((N, L), bool)])
-def test_rows_of_a_memory(mask, rng):
-    """Each slot names the row of its own vector; masked ones name none."""
-    memory = rng.standard_normal((N, L, C))
-    rows, slots, real = SourceRows.of("f", memory, mask)
-    given = np.ones((N, L), bool) if mask is None else mask.astype(bool)
-    assert len(rows) == given.sum()
-    np.testing.assert_array_equal(slots >= 0, given)
-    np.testing.assert_array_equal(rows[slots[given]], memory[given])
-    if given.all():
-        assert real is None
-    else:
-        np.testing.assert_array_equal(memory.reshape(-1, C)[real], rows)
-
-
-def test_a_mask_of_another_shape(rng):
-    with pytest.raises(ValueError, match=r"f: memory_mask has shape \(3, 3\), expected \(N, L\) = \(3, 4\)"):
-        SourceRows.of("f", rng.standard_normal((N, L, C)), np.ones((N, L - 1), bool))
 
 
 @pytest.mark.parametrize("selector", [True, False])
