@@ -15,7 +15,7 @@ import numpy as np
 from rnnlab.layers.attention.contexts import Attends, Context, check_inputs
 from rnnlab.layers.attention.scores import past_columns
 from rnnlab.layers.attention.source_rows import SourceRows
-from rnnlab.layers.attention.target import StateMemory
+from rnnlab.layers.attention.state_memory import StateMemory
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.embedding import WordEmbeddingCache
 from rnnlab.layers.recurrent.cell import Cell, cell_for

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab.layers.attention.query import attention_shapes
-from rnnlab.layers.attention.scores import Keys
 from rnnlab.layers.attention.target import (
-    StateMemory,
     target_attention_backward,
     target_attention_forward,
 )
@@ -115,19 +113,3 @@ def test_what_does_not_fit_is_named(rng):
         target_attention_backward(contexts[1:], cache)
     with pytest.raises(ValueError, match="target_attention_backward: dweights has shape"):
         target_attention_backward(contexts, cache, dweights=weights[1:])
-
-
-@every_score
-def test_a_memory_of_states_only_grows(score, rng):
-    """However often it moves to more room, rows that were appended keep their numbers and their place."""
-    params = {name: array for name, array in inputs(score, rng).items() if name not in ("h", "h0")}
-    projection = Keys(score, params, reused=True, like=rng.standard_normal(1))
-    memory = StateMemory(projection, rng.standard_normal((2, H)))
-    appended, rows = [], []
-    for n in (2, 1, 5, 30, 0, 100):
-        appended.append(rng.standard_normal((n, H)))
-        rows.append(memory.append(appended[-1])[:, 0])
-    states = np.concatenate(appended)
-    np.testing.assert_array_equal(np.concatenate(rows), np.arange(len(states)))
-    np.testing.assert_array_equal(memory.states[: len(states)], states)
-    np.testing.assert_allclose(memory.keys[: len(states)], projection.of(states), rtol=1e-12)
