@@ -11,7 +11,8 @@ from math import prod
 from typing import NamedTuple
 
 from rnnlab.errors import InputError
-from rnnlab.layers.checks import check_cache, check_shapes, gradient_arrays, ops_of
+from rnnlab.layers.checks import check_cache, check_shapes, ops_of
+from rnnlab.layers.parameters import gradient_arrays
 from rnnlab.types import Array
 
 

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
 from numbers import Real
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.ops import Primitives, is_subclassed, ops_for
@@ -187,106 +184,6 @@ def check_gradient(
         raise InputError(f"{function}: {name} has shape {dout.shape}, expected {shape}")
     if dout.dtype != dtype:
         raise InputTypeError(f"{function}: {name} has dtype {dout.dtype}, expected {dtype}")
-
-
-_MANY = 8  # arrays to write, whose pairs take longer to compare than their sorted extents
-
-
-def gradient_arrays(
-    function: str,
-    params: Mapping[str, Array],
-    like: Array,
-    into: Sequence[Array] | None,
-    reads: Mapping[str, Array | None] = MappingProxyType({}),
-) -> Sequence[Array]:
-    """Return the arrays that a backward adds its parameter gradients to.
-
-    Parameters
-    ----------
-    function : str
-        The name of the calling function, for the errors.
-    params : mapping of str to array
-        The parameter that each gradient belongs to, by the gradient's name, such as ``{"dW": W}``.
-    like : array
-        An array of the library and the dtype that the gradients must have.
-    into : tuple or list of arrays, or None
-        The arrays that the caller gave; None for new arrays of zeros.
-    reads : mapping of str to array, optional
-        Other arrays that the backward reads, by their names.
-
-    Returns
-    -------
-    sequence of arrays
-        ``into`` itself, or one array of zeros for each parameter.
-
-    Raises
-    ------
-    ValueError
-        If ``into`` is not a tuple of one array for each parameter, or an array has another shape or dtype or
-        shares memory with a parameter, with an array that is read or with another one of ``into``.
-    TypeError
-        If an entry of ``into`` is not an array.
-    """
-    if into is None:
-        return [ops_for(like).zeros(param.shape, like.dtype) for param in params.values()]
-    if not isinstance(into, tuple | list) or len(into) != len(params):
-        found = f"{len(into)} arrays" if isinstance(into, tuple | list) else type(into).__name__
-        raise InputError(f"{function}: into is {found}, expected a tuple of {', '.join(params)}")
-    for (name, param), array in zip(params.items(), into, strict=True):
-        if not hasattr(array, "shape"):
-            raise InputTypeError(
-                f"{function}: into has a {type(array).__name__} for {name}, expected an array"
-            )
-        if array.shape != param.shape or array.dtype != like.dtype:
-            raise InputError(
-                f"{function}: into has {name} of shape {array.shape} and dtype {array.dtype}, "
-                f"expected {param.shape} and {like.dtype}"
-            )
-    # tied parameters, which are one array, may have one gradient
-    own = {(id(array), id(param)): name for (name, param), array in zip(params.items(), into, strict=True)}
-    given = dict(zip(params, into, strict=True))
-    read = {f"the parameter of {name}": param for name, param in params.items()} | dict(reads)
-    if shared := in_same_memory({name: given[name] for name in own.values()}, read):
-        raise InputError(f"{function}: into has {shared[0]} in the memory of {shared[1]}, expected its own")
-    return into
-
-
-def in_same_memory(written: Mapping[str, Array], read: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The names of an array to write and of another one that shares its memory; None if there are none."""
-    if len(written) > _MANY and _are_apart(written, read):
-        return None
-    arrays = [*written.items(), *read.items()]
-    for k, (name, array) in enumerate(written.items(), 1):
-        for other, each in arrays[k:]:
-            if in_memory_of(array, each) and (array is each or np.shares_memory(array, each)):
-                return name, other
-    return None
-
-
-def _are_apart(written: Mapping[str, Array], read: Mapping[str, Any]) -> bool:
-    """Whether an array to write surely shares no memory: faster than the comparison of all pairs."""
-    extents = [(*_extent(array), True) for array in written.values()]
-    extents += [(*_extent(array), False) for array in read.values() if array is not None]
-    end = end_written = -1
-    for start, stop, writes in sorted(extents):
-        if start < (end if writes else end_written):
-            return False
-        end = max(end, stop)
-        end_written = max(end_written, stop) if writes else end_written
-    return True
-
-
-def _extent(array: Array) -> tuple[int, int]:
-    """The first byte of an array and the one after its last; of a CuPy array its identity."""
-    if isinstance(array, np.ndarray):
-        return byte_bounds(array) if array.size else (0, 0)
-    return id(array), id(array) + 1
-
-
-def in_memory_of(array: Array, other: Any) -> bool:
-    """Whether an array is another one or, on the CPU, may share memory with it."""
-    on_cpu = isinstance(array, np.ndarray) and isinstance(other, np.ndarray)
-    return array is other or (on_cpu and np.may_share_memory(array, other))
 
 
 def check_cache(function: str, cache: Any, expected: type) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rnnlab.layers.checks import as_tokens, check_cache, check_gradient, check_shapes, gradient_arrays, ops_of
+from rnnlab.layers.checks import as_tokens, check_cache, check_gradient, check_shapes, ops_of
+from rnnlab.layers.parameters import gradient_arrays
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 

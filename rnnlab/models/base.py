@@ -9,7 +9,8 @@ from typing import Annotated, Any, Self, TypeAlias, TypeVar
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.layers.checks import check_real, in_memory_of
+from rnnlab.layers.checks import check_real
+from rnnlab.layers.overlap import in_memory_of
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.combinations import check_combinations
 from rnnlab.models.parts.initialisation import FanIns, initialise

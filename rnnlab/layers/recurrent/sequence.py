@@ -26,11 +26,10 @@ from rnnlab.layers.checks import (
     check_rng,
     check_shapes,
     check_state,
-    gradient_arrays,
-    in_same_memory,
     ops_of,
 )
-from rnnlab.layers.parameters import gradients_of, select_params
+from rnnlab.layers.overlap import in_same_memory
+from rnnlab.layers.parameters import gradient_arrays, gradients_of, select_params
 from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Step, cell_for, gates_axis
 from rnnlab.layers.recurrent.functional import FunctionalCell
 from rnnlab.layers.recurrent.packing import Chunk, Packing, as_rows
