@@ -3,8 +3,8 @@
 import numpy as np
 
 from rnnlab.layers.recurrent.cell import cell_for
+from rnnlab.layers.recurrent.cell_run import CellRun
 from rnnlab.layers.recurrent.regularisation import Draws, Regularisation
-from rnnlab.layers.recurrent.sequence import CellRun
 from rnnlab.ops.steps import StepInputs, Steps
 
 CELLS = ("rnn", "lstm", "gru", "simplified_gru")

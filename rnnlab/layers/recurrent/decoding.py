@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from rnnlab.layers.embedding import WordEmbeddingCache
 from rnnlab.layers.recurrent.cell import Cell
+from rnnlab.layers.recurrent.cell_run import CellRun
 from rnnlab.layers.recurrent.regularisation import UNREGULARISED, Draws, Regularisation
-from rnnlab.layers.recurrent.sequence import CellRun
 from rnnlab.ops import ops_for
 from rnnlab.types import Array, Params, State
 
