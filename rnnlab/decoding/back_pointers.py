@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnlab.decoding.search import Hypothesis, placed
+from rnnlab.decoding.search import Hypothesis
+from rnnlab.decoding.state_rows import placed
 from rnnlab.ops import Primitives
 from rnnlab.ops.beams import GOING, BeamStep, Found
 from rnnlab.types import Array

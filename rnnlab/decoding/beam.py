@@ -21,17 +21,14 @@ from rnnlab.decoding.back_pointers import BackPointers
 from rnnlab.decoding.constraints import Constraints
 from rnnlab.decoding.method_options import check_needs
 from rnnlab.decoding.search import (
-    ROWS,
-    DecodingState,
     Hypothesis,
     StepModel,
     advanced,
     attention_of,
     check_count,
     check_numbers,
-    chunks,
-    select,
 )
+from rnnlab.decoding.state_rows import ROWS, DecodingState, chunks, repeated_rows, select
 from rnnlab.errors import InputError
 from rnnlab.ops import Primitives, device_of, ops_for
 from rnnlab.ops.beams import GOING, REFUSED, BeamRules, BeamStep
@@ -179,8 +176,7 @@ def _search(
     """Search for the sentences of a chunk of sources."""
     groups, constraints, attention = options.groups, options.constraints, options.attention
     B = sources * groups
-    if groups > 1:
-        state = select(state, np.repeat(np.arange(sources), groups))
+    state = repeated_rows(state, groups)
     pointers: BackPointers | None = None
     active = np.arange(B)  # (b,) the beams of the state
     last: Array = np.full(B, model.start_token)  # (b slots,)

@@ -16,7 +16,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from rnnlab.decoding.search import DecodingState, StepModel, attends, check_step_model, gives_new_array
+from rnnlab.decoding.search import StepModel, attends, check_step_model, gives_new_array
+from rnnlab.decoding.state_rows import DecodingState
 from rnnlab.decoding.teacher_forcing import sentences_nll
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for

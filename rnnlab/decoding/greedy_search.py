@@ -9,17 +9,13 @@ import numpy as np
 
 from rnnlab.decoding.constraints import Constraints
 from rnnlab.decoding.search import (
-    ROWS,
-    DecodingState,
     Hypothesis,
     StepModel,
     advanced,
     attention_of,
     check_numbers,
-    chunks,
-    placed,
-    select,
 )
+from rnnlab.decoding.state_rows import ROWS, DecodingState, chunks, placed, select
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 

@@ -15,9 +15,8 @@ from rnnlab.decoding.search import (
     attention_of,
     check_count,
     check_numbers,
-    num_rows,
-    select,
 )
+from rnnlab.decoding.state_rows import num_rows, repeated_rows
 from rnnlab.errors import InputTypeError
 from rnnlab.ops import ops_for
 from rnnlab.ops.arguments import normal_divisor
@@ -97,9 +96,7 @@ def sample(
     check_count("sample", "top_k", top_k, 0)
     check_count("sample", "count", count, 1)
     attention = attention_of("sample", model, return_alignments)
-    state = model.start(source)
-    if count > 1:
-        state = select(state, np.repeat(np.arange(num_rows(state)), count))
+    state = repeated_rows(model.start(source), count)
     N, seed = num_rows(state), int(rng.integers(2**63))
 
     def choose(log_probs: Array, sources: Array, step: int) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Code that all searches share: the protocol of a step function, hypotheses, and the rows of a state.
+"""Code that all searches share: the protocol of a step function, hypotheses, and checks.
 
 A search uses only these members of a model:
 
@@ -10,31 +10,24 @@ of the library of the log-probabilities. A model that attends to its source may 
 
     weights = model.attention(state)                       (N, L), those of the step that gave this state
 
-A state is an array whose first axis is the row, or a tuple or named tuple of states. Anything else in it,
-such as None or an object with prepacked weights, belongs to all rows and is passed on unchanged; lists and
-dicts of arrays are refused, because their rows would not be selected.
+:mod:`rnnlab.decoding.state_rows` describes states.
 """
 
 from __future__ import annotations
 
-import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from rnnlab.decoding.state_rows import DecodingState
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.ops import device_of, ops_for
+from rnnlab.ops import ops_for
 from rnnlab.ops.beams import LARGEST
 from rnnlab.types import Array
 
-DecodingState = Any
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-# A search advances at most this many rows at a time, so that memory is bounded: scores (1024, V) on a CPU.
-ROWS = 1024
-TIMES_ON_GPU = 8  # as many rows on a GPU, where the time of a step hardly depends on their number
 
 
 class StepModel(Protocol):
@@ -133,68 +126,6 @@ class Hypothesis(NamedTuple):
     score: float
     finished: bool
     alignment: Array | None = None
-
-
-def select(state: DecodingState, rows: Array) -> DecodingState:
-    """The rows ``rows`` of a state, in that order. ``rows`` may be on its device or in host memory."""
-    if isinstance(state, tuple):
-        parts = (select(part, rows) for part in state)
-        return state._make(parts) if hasattr(state, "_make") else tuple(parts)
-    if not hasattr(state, "shape"):
-        return state
-    return state[ops_for(rows).asnumpy(rows) if device_of(state) == "cpu" else ops_for(state).asarray(rows)]
-
-
-def num_rows(state: DecodingState) -> int:
-    """The number of rows of a state.
-
-    Raises
-    ------
-    ValueError
-        If the state has no array.
-    TypeError
-        If it has arrays in a list or a dict.
-    """
-    array = _first_array(state)
-    if array is None:
-        raise InputError("the state has no array in it, expected at least one with a row for each source")
-    return int(array.shape[0])
-
-
-def _first_array(state: DecodingState) -> Array | None:
-    if isinstance(state, tuple):
-        arrays = [array for part in state if (array := _first_array(part)) is not None]
-        return arrays[0] if arrays else None
-    parts = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
-    if any(hasattr(part, "shape") for part in parts):
-        raise InputTypeError(
-            f"the state has a {type(state).__name__} of arrays in it, whose rows would not be selected; "
-            "expected a tuple, or an object of a class for arrays that belong to all rows"
-        )
-    return state if hasattr(state, "shape") else None
-
-
-def chunks(state: DecodingState, most: int, slots: int = 1) -> Iterator[tuple[Array, DecodingState]]:
-    """Split a state into nearly equal parts: yield the rows and their state.
-
-    Each row of a part becomes ``slots`` rows of the search. A part has at most ``most`` such rows in total,
-    on a GPU eight times as many, and at least one row.
-    """
-    N = num_rows(state)
-    on_cpu = device_of(_first_array(state)) == "cpu"
-    size = max(1, (most if on_cpu else most * TIMES_ON_GPU) // slots)
-    if 0 < N <= size:
-        yield np.arange(N), state
-    elif N:
-        for rows in np.array_split(np.arange(N), math.ceil(N / size)):
-            yield rows, select(state, rows)
-
-
-def placed(values: Array, rows: Array, count: int) -> Array:
-    """An array of ``count`` rows: ``values`` at ``rows``, zero elsewhere."""
-    out = np.zeros((count, *values.shape[1:]), values.dtype)
-    out[rows] = values
-    return out
 
 
 def check_count(function: str, name: str, value: int, least: int, most: int | None = None) -> int:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.decoding.search import StepModel, advanced, num_rows, select
+from rnnlab.decoding.search import StepModel, advanced
+from rnnlab.decoding.state_rows import num_rows, repeated_rows, select
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.layers.recurrent.packing import lengths_to_last
 from rnnlab.ops import ops_for
@@ -81,7 +82,7 @@ def teacher_forced(
             f"teacher_forced: source has {num_rows(state)} rows, expected {rows_of_source} as sentences"
         )
     if len(sentences) > rows_of_source:
-        state = select(state, np.repeat(np.arange(rows_of_source), len(sentences) // rows_of_source))
+        state = repeated_rows(state, len(sentences) // rows_of_source)
     for step in range(int(lengths.max())):
         going_on = np.flatnonzero(lengths[alive] > step)
         if 2 * len(going_on) <= len(alive):  # a copy of the state pays off

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.decoding.search import num_rows, select
+from rnnlab.decoding.state_rows import num_rows, repeated_rows
 from rnnlab.errors import InputError
 from rnnlab.layers.attention.losses import doubly_stochastic_loss
 from rnnlab.layers.checks import check_rng
@@ -307,8 +307,7 @@ class EncoderDecoder(Inference, ABC):
         if not places.any():
             return forced
         state = self._start(inputs)
-        N = num_rows(state)
-        state = select(state, np.repeat(np.arange(N), len(tokens) // N))
+        state = repeated_rows(state, len(tokens) // num_rows(state))
         return forced._replace(inputs=sampled_inputs(self, state, tokens, places, points))
 
     def _loss_scales(self, forced: TeacherForced, part_of: BatchSize | None) -> LossScales:

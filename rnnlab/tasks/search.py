@@ -10,7 +10,7 @@ import numpy as np
 from rnnlab.data.padding import PaddedRows
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
 from rnnlab.decoding.method_options import METHOD_OPTIONS
-from rnnlab.decoding.search import TIMES_ON_GPU
+from rnnlab.decoding.state_rows import TIMES_ON_GPU
 from rnnlab.recipes.tables import DecodingTable
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.types import Array

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab import decoding
-from rnnlab.decoding.search import select
+from rnnlab.decoding.state_rows import select
 from rnnlab.models import CaptioningRNN
 
 from .toys import END, NULL, START, D, H, V, W, build, every_architecture, features_of, rows_of

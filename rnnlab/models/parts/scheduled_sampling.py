@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.decoding.search import DecodingState, select
+from rnnlab.decoding.state_rows import DecodingState, select
 from rnnlab.errors import InputError
 from rnnlab.models.parts.output import OutputInputs
 from rnnlab.ops import ops_for

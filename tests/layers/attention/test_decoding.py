@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from rnnlab.decoding.search import select
+from rnnlab.decoding.state_rows import select
 from rnnlab.layers.attention.contexts import Context
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
 
