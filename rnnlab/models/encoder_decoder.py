@@ -345,41 +345,60 @@ class EncoderDecoder(Inference, ABC):
             label_smoothing=self.label_smoothing,
             rng=rng,
         )
-        dweights = {}
+        dweights, dfirst = {}, None
         if self.doubly_stochastic:
-            if "source" not in decoded.weights:
-                raise InputError(
-                    f"{type(self).__name__}: doubly_stochastic is {self.doubly_stochastic}, but the model "
-                    "was made without attention"
-                )
-            lengths = forced.lengths if forced.mask is None else None
-            term, dterm = doubly_stochastic_loss(
-                decoded.weights["source"], lengths, mask=forced.mask, memory_mask=source.mask
-            )
-            loss += self._weighted("doubly_stochastic", term, scales.share)
-            dweights["source"] = float(self.doubly_stochastic * scales.share) * dterm
-        dfirst = None
+            term, dweights["source"] = self._attention_loss(decoded, source, forced, scales)
+            loss += term
         if self.reconstruction:
-            term, dstates, dfirst = self._part_of("reconstruction").loss(
-                self.params,
-                decoded.hidden,
-                decoded.first,
-                forced.lengths,
-                weight=self.reconstruction * scales.share,
-                grads=grads,
-                mask=forced.mask,
-            )
-            loss += self._weighted("reconstruction", term, scales.share)
+            term, dstates, dfirst = self._reconstruction_loss(decoded, forced, scales, grads)
+            loss += term
             dhidden += dstates
         if type(self).hidden_loss is not EncoderDecoder.hidden_loss:  # the mask alone would cost a copy
-            mask = forced.mask
-            if mask is None:
-                mask = self._ops.asarray(real_steps(forced.lengths, dhidden.shape[1], self.dtype))
-            found = self.hidden_loss(decoded.hidden, mask, scales.share, grads)
-            term, dstates = checked_loss(f"{type(self).__name__}.hidden_loss", found, like=dhidden)
+            term, dstates = self._checked_hidden_loss(decoded.hidden, forced, scales, grads)
             loss += term
             dhidden = dhidden + dstates
         return loss, Decoded(dhidden, dcontexts, dweights, dfirst), dwords
+
+    def _attention_loss(
+        self, decoded: Decoded, source: Source, forced: TeacherForced, scales: LossScales
+    ) -> tuple[float, Array]:
+        """The loss of attention to the source, and the gradient of the attention weights."""
+        if "source" not in decoded.weights:
+            raise InputError(
+                f"{type(self).__name__}: doubly_stochastic is {self.doubly_stochastic}, but the model "
+                "was made without attention"
+            )
+        lengths = forced.lengths if forced.mask is None else None
+        term, dterm = doubly_stochastic_loss(
+            decoded.weights["source"], lengths, mask=forced.mask, memory_mask=source.mask
+        )
+        dweights = float(self.doubly_stochastic * scales.share) * dterm
+        return self._weighted("doubly_stochastic", term, scales.share), dweights
+
+    def _reconstruction_loss(
+        self, decoded: Decoded, forced: TeacherForced, scales: LossScales, grads: Parameters
+    ) -> tuple[float, Array, Array | None]:
+        """The loss of the decoder's ARNet, and the gradients of the hidden states and of the first one."""
+        term, dhidden, dfirst = self._part_of("reconstruction").loss(
+            self.params,
+            decoded.hidden,
+            decoded.first,
+            forced.lengths,
+            weight=self.reconstruction * scales.share,
+            grads=grads,
+            mask=forced.mask,
+        )
+        return self._weighted("reconstruction", term, scales.share), dhidden, dfirst
+
+    def _checked_hidden_loss(
+        self, hidden: Array, forced: TeacherForced, scales: LossScales, grads: Parameters
+    ) -> tuple[Any, Array]:
+        """The loss of a subclass and its gradient, from :meth:`hidden_loss`."""
+        mask = forced.mask
+        if mask is None:
+            mask = self._ops.asarray(real_steps(forced.lengths, hidden.shape[1], self.dtype))
+        found = self.hidden_loss(hidden, mask, scales.share, grads)
+        return checked_loss(f"{type(self).__name__}.hidden_loss", found, like=hidden)
 
     def _thought_loss(
         self,
