@@ -178,7 +178,7 @@ class EncoderDecoder(Inference, ABC):
         check_sampling(f"{type(self).__name__}.loss", sampling, rng)
         if rng is not None and sampling:
             forced = self._with_samples(inputs, forced, sampling, rng)
-        scales = self._loss_scales(forced, part_of)
+        scales = self._loss_scales("loss", forced, part_of)
         forced = forced.scaled(scales.divisor, self.dtype).on(self._ops)
         grads = self._gradients_workspace(grads, part_of)
         loss, dinputs = self._teacher_forced_loss(inputs, forced, scales, grads, rng, input_gradients)
@@ -284,7 +284,7 @@ class EncoderDecoder(Inference, ABC):
             sentence_weights=sentence_weights,
             sentence_lengths=sentence_lengths,
         )
-        scales = self._loss_scales(forced, part_of)
+        scales = self._loss_scales("padded", forced, part_of)
         arrays = forced.padded(scales.divisor, self.null_token, self.dtype)
         return Padded(self._padded_inputs(inputs) | arrays, scales.share)
 
@@ -310,11 +310,11 @@ class EncoderDecoder(Inference, ABC):
         state = repeated_rows(state, len(tokens) // num_rows(state))
         return forced._replace(inputs=sampled_inputs(self, state, tokens, places, points))
 
-    def _loss_scales(self, forced: TeacherForced, part_of: BatchSize | None) -> LossScales:
+    def _loss_scales(self, function: str, forced: TeacherForced, part_of: BatchSize | None) -> LossScales:
         """The scales of a batch, or of a part of a batch."""
-        rows = len(forced.lengths)
-        N, tokens = averaging_size(f"{type(self).__name__}.loss", rows, forced.num_targets, part_of)
-        return LossScales(loss_divisor("loss", self.loss_average, N, tokens), rows / max(1, N))
+        function, rows = f"{type(self).__name__}.{function}", len(forced.lengths)
+        N, tokens = averaging_size(function, rows, forced.num_targets, part_of)
+        return LossScales(loss_divisor(function, self.loss_average, N, tokens), rows / max(1, N))
 
     def _decoder_losses(
         self,

@@ -182,8 +182,9 @@ def test_without_room_a_part_has_its_own_gradient(rng):
 )
 def test_a_batch_smaller_than_its_part(make, part_of, rng):
     model, batch = make({}, rng)
-    with pytest.raises(ValueError, match=rf"loss: part_of is \({part_of[0]}, .*, expected at least the part"):
-        model.loss(*batch, part_of=part_of)
+    for name, function in (("loss", model.loss), ("padded", model.padded)):
+        with pytest.raises(ValueError, match=rf"\.{name}: part_of is \({part_of[0]}, .*, expected at least"):
+            function(*batch, part_of=part_of)
 
 
 # ------------------------------------------------------------------ training
