@@ -17,7 +17,7 @@ from rnnlab.models.parts.initialisation import FanIns, initialise
 from rnnlab.models.parts.losses import LOSSES
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
-from rnnlab.ops import device_of, ops_for, ops_on
+from rnnlab.ops import Primitives, device_of, ops_for, ops_on
 from rnnlab.options import NotNegative, Probability, Stored, as_plain, check_option, check_options
 from rnnlab.parameters import Parameters, check_parameters, checked_shapes, distinct
 from rnnlab.types import Array, Shapes
@@ -262,7 +262,7 @@ class Model:
         return device_of(self.params.flat)
 
     @property
-    def _ops(self) -> Any:
+    def _ops(self) -> Primitives:
         """The primitives for arrays of the parameters' library."""
         return ops_for(self.params.flat)
 

@@ -21,7 +21,7 @@ from rnnlab.layers.embedding import WordEmbeddingCache
 from rnnlab.layers.recurrent.cell import Cell, cell_for
 from rnnlab.layers.recurrent.decoding import RecurrentStep
 from rnnlab.layers.recurrent.regularisation import Regularisation
-from rnnlab.ops import ops_for
+from rnnlab.ops import Primitives, ops_for
 from rnnlab.options import AttentionScore
 from rnnlab.types import Array, Params, State
 
@@ -161,7 +161,7 @@ def attentive_step(
     return after[0], attended, weights, state
 
 
-def _distinct(ops: Any, origins: Array) -> tuple[Array, Array | None]:
+def _distinct(ops: Primitives, origins: Array) -> tuple[Array, Array | None]:
     """One row of each origin, and the index among these rows for every row; None if all origins differ."""
     _, distinct, copies = np.unique(origins, return_index=True, return_inverse=True)
     return ops.asarray(distinct), None if len(distinct) == len(copies) else ops.asarray(copies)

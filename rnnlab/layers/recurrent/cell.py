@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.importing import created, imported
-from rnnlab.ops import ChunkMasks, StepMasks
+from rnnlab.ops import ChunkMasks, Primitives, StepMasks
 from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.parameters import distinct
 from rnnlab.types import Array, Params, Shapes, State
@@ -203,7 +203,7 @@ class Cell(ABC):
             The gradient of every parameter of :meth:`recurrent_shapes`.
         """
 
-    def prepare(self, ops: Any, params: Params) -> PreparedCell | None:
+    def prepare(self, ops: Primitives, params: Params) -> PreparedCell | None:
         """The cell with its weights prepacked; None if the loop is to call the step functions."""
         return None
 

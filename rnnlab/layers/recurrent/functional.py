@@ -6,7 +6,7 @@ from typing import Any
 
 from rnnlab.errors import InputError
 from rnnlab.layers.recurrent.cell import Cell, Step
-from rnnlab.ops import StepMasks
+from rnnlab.ops import Primitives, StepMasks
 from rnnlab.types import Array, Params, State
 
 
@@ -28,7 +28,7 @@ class FunctionalCell:
     cell, which a user names on the command line.
     """
 
-    def __init__(self, cell: Cell, ops: Any, params: Params) -> None:
+    def __init__(self, cell: Cell, ops: Primitives, params: Params) -> None:
         self._cell, self._ops, self._params, self._name = cell, ops, params, type(cell).__name__
         self._dparams: dict[str, Array] = {}
 

@@ -28,6 +28,7 @@ from rnnlab.layers.recurrent.primitive import (
     step_forward,
 )
 from rnnlab.layers.recurrent.sequence import RecurrentCache, sequence_backward, sequence_forward
+from rnnlab.ops import Primitives
 from rnnlab.types import Array, Params, State
 
 
@@ -96,7 +97,7 @@ class GRU(PrimitiveCell):
     num_gates = 3
     carries_h = True
 
-    def prepare(self, ops: Any, params: Params, *, reused: bool = True) -> PreparedGRU:
+    def prepare(self, ops: Primitives, params: Params, *, reused: bool = True) -> PreparedGRU:
         """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
         return PreparedGRU(ops, params["Wh"], reused)
 
@@ -109,7 +110,7 @@ class PreparedGRU(PreparedPrimitive):
 
     saves = 1  # r h_{t-1}
 
-    def __init__(self, ops: Any, Wh: Array, reused: bool) -> None:
+    def __init__(self, ops: Primitives, Wh: Array, reused: bool) -> None:
         H = Wh.shape[0]
         self._of_gates = RecurrentProduct(ops, Wh[:, : 2 * H], reused)
         self._of_candidate = RecurrentProduct(ops, Wh[:, 2 * H :], reused)

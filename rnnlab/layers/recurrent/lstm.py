@@ -31,6 +31,7 @@ from rnnlab.layers.recurrent.primitive import (
     step_forward,
 )
 from rnnlab.layers.recurrent.sequence import RecurrentCache, sequence_backward, sequence_forward
+from rnnlab.ops import Primitives
 from rnnlab.types import Array, Params, State
 
 
@@ -105,7 +106,7 @@ class LSTM(PrimitiveCell):
     num_states = 2
     forget_gate = 1
 
-    def prepare(self, ops: Any, params: Params, *, reused: bool = True) -> PreparedLSTM:
+    def prepare(self, ops: Primitives, params: Params, *, reused: bool = True) -> PreparedLSTM:
         """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
         return PreparedLSTM(ops, "lstm", RecurrentProduct(ops, params["Wh"], reused))
 

@@ -19,13 +19,13 @@ from __future__ import annotations
 import functools
 from bisect import bisect_left
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rnnlab.errors import InputError
 from rnnlab.layers.checks import as_lengths, as_mask
-from rnnlab.ops import ops_for
+from rnnlab.ops import Primitives, ops_for
 from rnnlab.ops.steps import Steps
 from rnnlab.types import Array
 
@@ -236,7 +236,7 @@ def _plan_of_whole_sequences(N: int, T: int) -> _Plan:
     return _plan(np.full(N, T), T)
 
 
-def _copied_at_once(ops: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, Array]:
+def _copied_at_once(ops: Primitives, arrays: Mapping[str, np.ndarray]) -> dict[str, Array]:
     """Arrays of indices on the device of these primitives: parts of one array, which is copied there."""
     whole = ops.asarray(np.concatenate([array.reshape(-1) for array in arrays.values()]))
     ends = np.cumsum([array.size for array in arrays.values()]).tolist()

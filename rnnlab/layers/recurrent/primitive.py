@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from rnnlab.errors import InputTypeError
 from rnnlab.layers.checks import check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Cell, PreparedCell, Step, gates_axis
-from rnnlab.ops import ChunkMasks, ops_for
+from rnnlab.ops import ChunkMasks, Primitives, ops_for
 from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array, Params, State
 
@@ -20,7 +20,7 @@ class PrimitiveCell(Cell):
     drops_candidate = True
 
     @abstractmethod
-    def prepare(self, ops: Any, params: Params, *, reused: bool = True) -> PreparedCell:
+    def prepare(self, ops: Primitives, params: Params, *, reused: bool = True) -> PreparedCell:
         """See :class:`~rnnlab.layers.recurrent.cell.Cell`. Weights are prepacked only if they are reused."""
 
     def step_forward(self, a: Array, state: State, params: Params, **options: Any) -> tuple[State, Step]:
@@ -105,7 +105,7 @@ class RecurrentProduct:
         Whether there are many products. Each of the two weights is then prepacked when it is first needed.
     """
 
-    def __init__(self, ops: Any, Wh: Array, reused: bool) -> None:
+    def __init__(self, ops: Primitives, Wh: Array, reused: bool) -> None:
         self._ops, self._Wh, self._reused = ops, Wh, reused
 
     @cached_property
@@ -154,7 +154,7 @@ class PreparedPrimitive:
 
     saves: ClassVar[int] = 0
 
-    def __init__(self, ops: Any, cell: str, *products: RecurrentProduct) -> None:
+    def __init__(self, ops: Primitives, cell: str, *products: RecurrentProduct) -> None:
         self._ops, self._cell, self._products, self._product = ops, cell, products, products[0]
 
     def saved(self, rows: int, like: Array) -> Array:

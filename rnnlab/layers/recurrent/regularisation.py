@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.recurrent.cell import Cell, cell_name
-from rnnlab.ops import StepMasks
+from rnnlab.ops import Primitives, StepMasks
 from rnnlab.options import Probability, check_option
 from rnnlab.types import Array, Random
 
@@ -143,12 +143,13 @@ class Draws(NamedTuple):
     seeds: Any
 
     @classmethod
-    def of(cls, regularisation: Regularisation, rng: Random, ops: Any) -> Draws:
+    def of(cls, regularisation: Regularisation, rng: Random, ops: Primitives) -> Draws:
         """Draw all seeds if any rate is above 0, so that the masks of one option do not depend on others."""
-        drawn = rng is not None and any(regularisation.rates)
-        return cls(regularisation, ops.mask_seeds(rng, 4) if drawn else None)
+        if rng is None or not any(regularisation.rates):
+            return cls(regularisation, None)
+        return cls(regularisation, ops.mask_seeds(rng, 4))
 
-    def state_mask(self, ops: Any, h0: Array) -> Array | None:
+    def state_mask(self, ops: Primitives, h0: Array) -> Array | None:
         """The mask (N, H) of recurrent dropout on the state, the longest sequence first, if there is one."""
         p, on = self.regularisation.recurrent_dropout, self.regularisation.recurrent_dropout_on
         if self.seeds is None or not p or on != "state":
@@ -166,19 +167,19 @@ class Draws(NamedTuple):
         seeds = None if self.seeds is None else self.seeds[:3]
         return StepMasks(self.regularisation.zoneout, dropout, seeds)
 
-    def dropped(self, ops: Any, params: Mapping[str, Array]) -> Mapping[str, Array]:
+    def dropped(self, ops: Primitives, params: Mapping[str, Array]) -> Mapping[str, Array]:
         """The recurrent parameters as the steps read them: Wh after DropConnect."""
         if not self._drops_weights:
             return params
         return {**params, "Wh": self._drop(ops, params["Wh"])}
 
-    def gradient_workspace(self, ops: Any, grads: Mapping[str, Array]) -> Mapping[str, Array]:
+    def gradient_workspace(self, ops: Primitives, grads: Mapping[str, Array]) -> Mapping[str, Array]:
         """The arrays that the steps add their gradients to before :meth:`finish`."""
         if not self._drops_weights:
             return grads
         return {**grads, "Wh": ops.zeros(grads["Wh"].shape, grads["Wh"].dtype)}
 
-    def finish(self, ops: Any, workspace: Mapping[str, Array], grads: Mapping[str, Array]) -> None:
+    def finish(self, ops: Primitives, workspace: Mapping[str, Array], grads: Mapping[str, Array]) -> None:
         """Add the sum over all steps to the gradient of Wh, after DropConnect's mask."""
         if self._drops_weights:
             grads["Wh"][...] += self._drop(ops, workspace["Wh"])
@@ -187,7 +188,7 @@ class Draws(NamedTuple):
     def _drops_weights(self) -> bool:
         return self.seeds is not None and self.regularisation.weight_dropout > 0
 
-    def _drop(self, ops: Any, weight: Array) -> Array:
+    def _drop(self, ops: Primitives, weight: Array) -> Array:
         out = ops.empty(weight.shape, weight.dtype)
         ops.dropout(weight, self.regularisation.weight_dropout, self.seeds[3], out)
         return out

@@ -24,6 +24,7 @@ from rnnlab.layers.recurrent.primitive import (
     step_forward,
 )
 from rnnlab.layers.recurrent.sequence import RecurrentCache, sequence_backward, sequence_forward
+from rnnlab.ops import Primitives
 from rnnlab.types import Array, Params, State
 
 
@@ -90,7 +91,7 @@ class RNN(PrimitiveCell):
 
     drops_candidate = False  # tanh(a) is the state itself
 
-    def prepare(self, ops: Any, params: Params, *, reused: bool = True) -> PreparedRNN:
+    def prepare(self, ops: Primitives, params: Params, *, reused: bool = True) -> PreparedRNN:
         """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
         return PreparedRNN(ops, "rnn", RecurrentProduct(ops, params["Wh"], reused))
 

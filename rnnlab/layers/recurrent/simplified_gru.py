@@ -26,6 +26,7 @@ from rnnlab.layers.recurrent.primitive import (
     step_forward,
 )
 from rnnlab.layers.recurrent.sequence import RecurrentCache, sequence_backward, sequence_forward
+from rnnlab.ops import Primitives
 from rnnlab.types import Array, Params, State
 
 
@@ -98,7 +99,7 @@ class SimplifiedGRU(PrimitiveCell):
     num_gates = 2
     carries_h = True
 
-    def prepare(self, ops: Any, params: Params, *, reused: bool = True) -> PreparedSimplifiedGRU:
+    def prepare(self, ops: Primitives, params: Params, *, reused: bool = True) -> PreparedSimplifiedGRU:
         """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
         return PreparedSimplifiedGRU(ops, "simplified_gru", RecurrentProduct(ops, params["Wh"], reused))
 

@@ -11,7 +11,7 @@ from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import as_padded, as_tokens, check_real
 from rnnlab.layers.recurrent.packing import as_rows, lengths_to_last
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
-from rnnlab.ops import ops_for
+from rnnlab.ops import Primitives, ops_for
 from rnnlab.types import Array
 
 
@@ -89,7 +89,7 @@ class TeacherForced(NamedTuple):
         """M."""
         return len(self.targets)
 
-    def on(self, ops: Any) -> TeacherForced:
+    def on(self, ops: Primitives) -> TeacherForced:
         """The same with ``target_rows``, ``targets`` and ``weights`` on the device of these primitives."""
         weights = None if self.weights is None else ops.asarray(self.weights)
         return self._replace(
