@@ -30,10 +30,10 @@ class CellRun:
     def __init__(self, cell: Cell, draws: Draws, params: Params, h0: Array) -> None:
         ops = ops_for(h0)
         recurrent = {name: params[name] for name in cell.recurrent_shapes(h0.shape[1])}
-        read = draws.dropped(ops, recurrent)
+        read = draws.dropped(recurrent)
         of_steps = unchecked(ops) if isinstance(cell, PrimitiveCell) else ops
         self.prepared = cell.prepare(of_steps, read) or FunctionalCell(cell, ops, read)
-        self._masks, self._state_mask = draws.step_masks(), draws.state_mask(ops, h0)
+        self._masks, self._state_mask = draws.step_masks(), draws.state_mask(h0)
         self._splits_read = cell.carries_h or self._masks is not None
         if self._state_mask is not None:
             self._read, self._dread = (ops.empty(h0.shape, h0.dtype) for _ in range(2))

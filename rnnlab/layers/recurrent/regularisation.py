@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.recurrent.cell import Cell, cell_name
-from rnnlab.ops import Primitives, StepMasks
+from rnnlab.ops import Primitives, StepMasks, ops_for
 from rnnlab.options import Probability, check_option
 from rnnlab.types import Array, Random
 
@@ -149,11 +149,12 @@ class Draws(NamedTuple):
             return cls(regularisation, None)
         return cls(regularisation, ops.mask_seeds(rng, 4))
 
-    def state_mask(self, ops: Primitives, h0: Array) -> Array | None:
+    def state_mask(self, h0: Array) -> Array | None:
         """The mask (N, H) of recurrent dropout on the state, the longest sequence first, if there is one."""
         p, on = self.regularisation.recurrent_dropout, self.regularisation.recurrent_dropout_on
         if self.seeds is None or not p or on != "state":
             return None
+        ops = ops_for(h0)
         mask = ops.empty(h0.shape, h0.dtype)
         ops.dropout_mask(p, self.seeds[2], 0, mask)
         return mask
@@ -167,28 +168,30 @@ class Draws(NamedTuple):
         seeds = None if self.seeds is None else self.seeds[:3]
         return StepMasks(self.regularisation.zoneout, dropout, seeds)
 
-    def dropped(self, ops: Primitives, params: Mapping[str, Array]) -> Mapping[str, Array]:
+    def dropped(self, params: Mapping[str, Array]) -> Mapping[str, Array]:
         """The recurrent parameters as the steps read them: Wh after DropConnect."""
         if not self._drops_weights:
             return params
-        return {**params, "Wh": self._drop(ops, params["Wh"])}
+        return {**params, "Wh": self._drop(params["Wh"])}
 
-    def gradient_workspace(self, ops: Primitives, grads: Mapping[str, Array]) -> Mapping[str, Array]:
+    def gradient_workspace(self, grads: Mapping[str, Array]) -> Mapping[str, Array]:
         """The arrays that the steps add their gradients to before :meth:`finish`."""
         if not self._drops_weights:
             return grads
-        return {**grads, "Wh": ops.zeros(grads["Wh"].shape, grads["Wh"].dtype)}
+        dWh = grads["Wh"]
+        return {**grads, "Wh": ops_for(dWh).zeros(dWh.shape, dWh.dtype)}
 
-    def finish(self, ops: Primitives, workspace: Mapping[str, Array], grads: Mapping[str, Array]) -> None:
+    def finish(self, workspace: Mapping[str, Array], grads: Mapping[str, Array]) -> None:
         """Add the sum over all steps to the gradient of Wh, after DropConnect's mask."""
         if self._drops_weights:
-            grads["Wh"][...] += self._drop(ops, workspace["Wh"])
+            grads["Wh"][...] += self._drop(workspace["Wh"])
 
     @property
     def _drops_weights(self) -> bool:
         return self.seeds is not None and self.regularisation.weight_dropout > 0
 
-    def _drop(self, ops: Primitives, weight: Array) -> Array:
+    def _drop(self, weight: Array) -> Array:
+        ops = ops_for(weight)
         out = ops.empty(weight.shape, weight.dtype)
         ops.dropout(weight, self.regularisation.weight_dropout, self.seeds[3], out)
         return out

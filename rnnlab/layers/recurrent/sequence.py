@@ -149,7 +149,7 @@ def backward_loop(
             check_gradient(function, each, (len(x), H), x.dtype, name)
     of_h, *of_others = dfinal.values()
     dstate = packing.incoming(dh, of_h, states[0]), *(packing.incoming(None, d, states[0]) for d in of_others)
-    run, workspace = CellRun(cell, draws, params, states[0][: len(x)]), draws.gradient_workspace(ops, grads)
+    run, workspace = CellRun(cell, draws, params, states[0][: len(x)]), draws.gradient_workspace(grads)
     rows_x, rows_dh, to_x = as_rows(x), as_rows(dh), ops.prepacked(params["Wx"].T)
     dx, t = packing.unpacked(x.shape[2], x), len(packing.offsets) - 1
     whole: Any = None  # (N T, H)
@@ -189,7 +189,7 @@ def backward_loop(
         run.add_gradients(h, saved[chunk.rows], da, workspace, chunk)
         if contexts is not None:
             contexts.add_gradients(chunk.rows, h, da)
-    draws.finish(ops, workspace, grads)
+    draws.finish(workspace, grads)
     if total_dh is not None:
         total_dh[...] = whole.reshape(total_dh.shape)
     return dx.reshape(x.shape), tuple(map(packing.unsort, dstate))
