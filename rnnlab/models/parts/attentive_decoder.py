@@ -107,7 +107,7 @@ class AttentiveDecoder:
         ddecoded.add_first(dstate)
         return dwords, Source(dstate, memory=dmemory)
 
-    def start(self, params: Params, source: Source) -> Any:
+    def start(self, params: Params, source: Source) -> _Attending:
         """The decoding state before the first word."""
         started = attentive_start(
             source.state,
@@ -126,19 +126,20 @@ class AttentiveDecoder:
         return {"memory": source.memory, "memory_mask": source.mask}
 
     def advance(
-        self, words: Array, state: Any, looked_up: WordEmbeddingCache | None = None
-    ) -> tuple[Decoded, Any]:
+        self, words: Array, state: _Attending, looked_up: WordEmbeddingCache | None = None
+    ) -> tuple[Decoded, _Attending]:
         """Words (N, W) to hidden states, contexts and the decoding state after them."""
         hidden, contexts, weights, after = attentive_step(words, state.layer, looked_up)
         return Decoded(hidden, contexts, weights), state._replace(layer=after, weights=weights.get("source"))
 
-    def attention(self, state: Any) -> Array:
+    def attention(self, state: _Attending) -> Array:
         """The weights (n, L) over the source at the step that led to a state."""
+        weights: Array = state.weights
         if state.alignment is None:
-            return state.weights
-        ops = ops_for(state.weights)
+            return weights
+        ops = ops_for(weights)
         of_thoughts = state.alignment.of_thoughts[ops.asarray(state.sources)]
-        return ops.matmul(state.weights[:, None], of_thoughts)[:, 0]
+        return ops.matmul(weights[:, None], of_thoughts)[:, 0]
 
 
 class _Attending(NamedTuple):

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.decoding.state_rows import DecodingState
 from rnnlab.layers.copying import copy_of
 from rnnlab.layers.dropout import dropout_backward, dropout_forward
 from rnnlab.layers.embedding import WordEmbeddingCache
@@ -36,8 +37,6 @@ from rnnlab.models.parts.values import Decoded, Source
 from rnnlab.ops import ops_for
 from rnnlab.parameters import scoped
 from rnnlab.types import Array, Params, Random, Shapes
-
-DecodingState = Any  # a tuple whose arrays have a row for each hypothesis
 
 
 class RecurrentDecoder:
