@@ -36,6 +36,7 @@ from rnnlab.layers.checks import check_cache, check_gradient, check_shapes, chec
 from rnnlab.layers.copying import copy_of
 from rnnlab.layers.dropout import DropoutCache, dropout_backward, dropout_forward
 from rnnlab.layers.parameters import gradients_of, select_params
+from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, check_option
 from rnnlab.parameters import scoped
@@ -239,9 +240,9 @@ def review_backward(
             f"review_backward: dthoughts has {len(dthoughts)} arrays, expected {connections.blocks}, "
             "one for each block"
         )
-    drows = [ops.zeros(rows.rows.shape, memory.dtype) if memory_gradient else None]
-    for b, given in enumerate(dthoughts):
-        drows.append(_gradient(f"dthoughts[{b}]", given, (N, L, H), memory).reshape(N * L, H))
+    dmemory = ops.zeros(rows.rows.shape, memory.dtype) if memory_gradient else None
+    dblocks = [_gradient(f"dthoughts[{b}]", each, (N, L, H), memory) for b, each in enumerate(dthoughts)]
+    drows = [dmemory, *map(as_rows, dblocks)]
     dfinal = dfinal or (None, None)
     if len(dfinal) != 2:
         raise InputError(f"review_backward: dfinal has {len(dfinal)} arrays, expected 2, dh and dc")
@@ -249,11 +250,10 @@ def review_backward(
     for b in reversed(range(connections.blocks)):
         block = blocks[b]
         dhistory = ops.zeros(block.history.shape, memory.dtype)
-        dhistory[:, 1:] = dropout_backward(drows[b + 1].reshape(N, L, H), block.dropped)  # type: ignore[union-attr]
+        dhistory[:, 1:] = dropout_backward(dblocks[b], block.dropped)
         dhistory[:, -1] += dh
         _block_backward(connections, b + 1, block, dhistory, dc, drows, params, grads)
         dh = copy_of(dhistory[:, 0])
-    dmemory = drows[0]
     if dmemory is not None and rows.real_rows is not None:
         packed, dmemory = dmemory, ops.zeros((N * memory.shape[1], memory.shape[2]), memory.dtype)
         ops.put(packed, rows.real_rows, dmemory)
