@@ -30,7 +30,8 @@ from rnnlab.models.input_gradients import ClassificationGradients
 from rnnlab.models.parts.initialisation import INIT_SCALE, set_forget_bias
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
 from rnnlab.models.parts.reconstruction import classifier_reconstructor
-from rnnlab.models.parts.recurrent_layer import Recurrence, StackedLayers
+from rnnlab.models.parts.recurrent_layer import Recurrence
+from rnnlab.models.parts.stacked_layers import StackedLayers
 from rnnlab.ops import ops_for
 from rnnlab.options import (
     CellType,

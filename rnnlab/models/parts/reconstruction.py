@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
-from rnnlab.models.parts.recurrent_layer import StackedLayers, concatenated, in_order
+from rnnlab.models.parts.stacked_layers import StackedLayers, concatenated, in_order
 from rnnlab.parameters import Parameters, scoped
 from rnnlab.types import Array, Shapes
 

@@ -22,7 +22,8 @@ from rnnlab.layers.recurrent.packing import as_rows, lengths_to_last
 from rnnlab.layers.recurrent.reversal import reversed_rows
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.padding import padded_tokens
-from rnnlab.models.parts.recurrent_layer import Recurrence, StackedLayers
+from rnnlab.models.parts.recurrent_layer import Recurrence
+from rnnlab.models.parts.stacked_layers import StackedLayers
 from rnnlab.models.parts.values import Source
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
