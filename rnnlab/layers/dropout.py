@@ -7,7 +7,7 @@ The scale 1 / (1 - p) preserves the expectation of each unit, so that inference 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class DropoutCache(NamedTuple):
     """The cache of :func:`dropout_backward`, which draws the mask again from its seed."""
 
     shape: tuple[int, ...]  # shape of x
-    dtype: Any  # dtype of x
+    dtype: np.dtype  # dtype of x
     p: float  # 0 if no unit was dropped
     seed: int  # seed of the mask, in [0, 2^63)
 

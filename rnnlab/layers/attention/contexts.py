@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 from rnnlab.errors import InputError
 from rnnlab.layers.attention.scores import (
@@ -318,7 +318,6 @@ class SequenceContextsBackward:
     dcontexts : (N, T, C), (N, T, H), both side by side, or None
     dweights : mapping of str to array
         (N, T, L) of "source", (N, T, T) of "target".
-    dtype : dtype
 
     Raises
     ------
@@ -335,9 +334,8 @@ class SequenceContextsBackward:
         packing: Packing,
         dcontexts: Array | None,
         dweights: Mapping[str, Array],
-        dtype: Any,
     ) -> None:
-        N, T = packing.shape
+        (N, T), dtype = packing.shape, params["Wx"].dtype
         if unknown := dweights.keys() - caches.keys():
             raise InputError(
                 f"{function}: dweights has {', '.join(sorted(unknown))}, expected {', '.join(caches)}"

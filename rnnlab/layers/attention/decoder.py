@@ -233,7 +233,7 @@ def attentive_backward(
     x, params, packing = recurrence.x, recurrence.params, recurrence.packing
     grads = gradients_of(function, params, x, into, x=x, dh=dh, dcontexts=dcontexts)
     contexts = SequenceContextsBackward(
-        function, attentions, params, grads, packing, dcontexts, dweights or {}, x.dtype
+        function, attentions, params, grads, packing, dcontexts, dweights or {}
     )
     finals = named_finals(function, dfinal, recurrence)
     dx, dstate = backward_loop(

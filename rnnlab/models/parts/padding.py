@@ -54,6 +54,6 @@ def padded_tokens(tokens: Array, length: int, null_token: int) -> np.ndarray:
     return out
 
 
-def real_steps(lengths: Array, length: int, dtype: Any) -> np.ndarray:
+def real_steps(lengths: Array, length: int, dtype: np.dtype) -> np.ndarray:
     """The mask (N, length) of sequences of lengths (N,): 1 for real steps, 0 for padding."""
     return (np.arange(length) < np.reshape(lengths, (-1, 1))).astype(dtype)

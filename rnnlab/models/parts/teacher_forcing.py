@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -96,13 +96,13 @@ class TeacherForced(NamedTuple):
             target_rows=ops.indices(self.target_rows), targets=ops.indices(self.targets), weights=weights
         )
 
-    def scaled(self, divisor: float, dtype: Any) -> TeacherForced:
+    def scaled(self, divisor: float, dtype: np.dtype) -> TeacherForced:
         """The same with weights divided by ``divisor``, in the dtype of the parameters."""
         if self.weights is None:
             return self
         return self._replace(weights=(self.weights / divisor).astype(dtype))
 
-    def padded(self, divisor: float, null_token: int, dtype: Any) -> dict[str, np.ndarray]:
+    def padded(self, divisor: float, null_token: int, dtype: np.dtype) -> dict[str, np.ndarray]:
         """The padded arrays for :meth:`of_padded`. The weights of real targets are divided by ``divisor``.
 
         M is rounded up too, with rows of padding whose weight is 0, since scoring is often most of the work

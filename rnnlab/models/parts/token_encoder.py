@@ -50,7 +50,7 @@ class SourceBatch(NamedTuple):
         tokens = padded_tokens(tokens, L, null_token)
         return cls(tokens, lengths, mask, reversed_rows(lengths, L), last_rows)
 
-    def padded(self, dtype: Any) -> dict[str, np.ndarray]:
+    def padded(self, dtype: np.dtype) -> dict[str, np.ndarray]:
         """The arrays for :meth:`of_padded`, by name."""
         mask = self.mask.astype(np.int64)
         arrays = self.tokens, mask, self.reversed_rows, self.last_rows, self.mask.astype(dtype)
