@@ -40,6 +40,7 @@ class BackPointers:
 
     def __init__(self, ops: Primitives, beams: int, size: int, norms: Array) -> None:
         self._ops, self._beams, self._norms = ops, beams, norms
+        # arrays of one shape are parts of one array, so that fewer are copied to the device
         scores, totals, open_totals = ops.asarray(np.full((3, beams, size), -np.inf))
         lengths, slots = ops.asarray(np.zeros((2, beams, size), np.int64))
         rows = np.zeros((5, beams), np.int64)

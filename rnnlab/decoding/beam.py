@@ -262,9 +262,8 @@ def _step(
         return ops.beam_step(*given, None if places is None else ops.asarray(places))
     places = np.arange(active.size) if places is None else places
     sources = active // options.groups
-    chosen = np.zeros(
-        (sources[-1] + 1, log_probs.shape[1]), log_probs.dtype
-    )  # how many groups chose each word at this step
+    # how many groups chose each word at this step
+    chosen = np.zeros((sources[-1] + 1, log_probs.shape[1]), log_probs.dtype)
     parts, order = [], []
     for group in range(options.groups):
         own = np.flatnonzero(active % options.groups == group)

@@ -81,8 +81,9 @@ def arnet_forward(
 
     Returns
     -------
-    loss : float, or an array () of CuPy states
-        Summed over units and real steps, averaged over the N sequences, empty ones included.
+    loss : float
+        Summed over units and real steps, averaged over the N sequences, empty ones included. For CuPy arrays,
+        an array () on the device; reading it waits for the device.
     cache : ARNetCache
 
     Raises
@@ -131,7 +132,8 @@ def arnet_backward(
     detach_target : bool
         Whether targets are treated as constants.
     into : dict of str to array, optional
-        Arrays to add the parameters' gradients into; new ones if left out. Other arrays are not changed.
+        Arrays that the gradients of the parameters are added to. By default they are new arrays. Others are
+        not changed.
 
     Returns
     -------

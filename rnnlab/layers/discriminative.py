@@ -112,8 +112,9 @@ def discriminative_forward(
 
     Returns
     -------
-    loss : float, or an array () of CuPy vectors
-        Averaged over the N samples. A sample without frequent words adds nothing.
+    loss : float
+        Averaged over the N samples. A sample without frequent words adds nothing. For CuPy arrays, an array
+        () on the device; reading it waits for the device.
     cache : DiscriminativeCache
 
     Raises

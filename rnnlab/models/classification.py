@@ -202,7 +202,7 @@ class SequenceClassifier(Model):
             Draws the masks of dropout and zoneout. Without it nothing is dropped, and zoneout takes its
             expectation, as in inference.
         grads : Parameters, optional
-            Overwritten with the gradients. New arrays are allocated if it is left out.
+            Overwritten with the gradients. By default they are new arrays.
         part_of : (int, int), optional
             The numbers of examples and labels of the batch that this one is a part of. Losses are then
             averaged over that batch, and gradients are added into ``grads``, so that the losses and gradients

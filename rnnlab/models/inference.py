@@ -139,10 +139,7 @@ class Inference(Model):
             raise InputError(f"{type(self).__name__}: this model has no reviewer")
 
     def _decoded(self, inputs: Any, forced: TeacherForced) -> tuple[Decoded, Array | None]:
-        """The decoder's outputs under teacher forcing, and the alignment of thought vectors if there are any.
-
-        Nothing is dropped, and zoneout takes its expectation.
-        """
+        """The decoder's outputs under teacher forcing, and the alignment of thought vectors, if any."""
         source = self._reviewed(inputs).source
         words, _ = self.embedding.forward(self.params, forced.inputs)
         return self.decoder.forward(self.params, words, source, forced.lengths)[0], source.alignment

@@ -242,7 +242,7 @@ class Seq2Seq(EncoderDecoder):
             Draws the masks of dropout and zoneout. Without it nothing is dropped, and zoneout takes its
             expectation, as in inference.
         grads : Parameters, optional
-            Overwritten with the gradients. New arrays are allocated if it is left out.
+            Overwritten with the gradients. By default they are new arrays.
         sampling : float in [0, 1]
             Scheduled sampling: the probability that the decoder reads a word drawn from its own distribution
             instead of the true one (:mod:`rnnlab.models.parts.scheduled_sampling`). Needs ``rng``.

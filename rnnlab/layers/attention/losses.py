@@ -36,7 +36,8 @@ def doubly_stochastic_loss(
 
     Returns
     -------
-    loss : float, or an array () of CuPy weights
+    loss : float
+        For CuPy arrays, an array () on the device; reading it waits for the device.
     dweights : (N, T, L)
 
     Raises

@@ -123,7 +123,7 @@ def target_attention_backward(
     dweights : (N, T, T), optional
         Gradient with respect to ``weights``, without the gradient through the contexts.
     into : dict of str to array, optional
-        Arrays to add the parameters' gradients into. New arrays are allocated if it is left out.
+        Arrays that the gradients of the parameters are added to. By default they are new arrays.
 
     Returns
     -------
