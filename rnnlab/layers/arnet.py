@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from rnnlab.layers.checks import as_float_mask, as_scalar, check_cache, check_shapes, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
+from rnnlab.layers.recurrent.loop import RecurrentCache
 from rnnlab.layers.recurrent.lstm import lstm_backward, lstm_forward
 from rnnlab.layers.recurrent.packing import as_rows
-from rnnlab.layers.recurrent.sequence import RecurrentCache
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, check_option
 from rnnlab.types import Array, Shapes

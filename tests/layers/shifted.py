@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnlab.layers.recurrent import sequence
+from rnnlab.layers.recurrent import loop
 
 Array = Any
 
@@ -37,10 +37,10 @@ def shift_states(
     """Add ``shift`` (N, T, H), as it is at each call, to the states of the recurrence that reads ``Wh``."""
     order = np.arange(len(shift)) if lengths is None else np.argsort(-np.asarray(lengths), kind="stable")
 
-    class ShiftedRun(sequence.CellRun):
+    class ShiftedRun(loop.CellRun):
         def __init__(self, cell: Any, draws: Any, params: Any, h0: Array) -> None:
             super().__init__(cell, draws, params, h0)
             if np.shares_memory(params["Wh"], Wh):
                 self.prepared: Any = ShiftedCell(self.prepared, shift[order], early)
 
-    monkeypatch.setattr(sequence, "CellRun", ShiftedRun)
+    monkeypatch.setattr(loop, "CellRun", ShiftedRun)

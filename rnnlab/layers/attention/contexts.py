@@ -155,7 +155,7 @@ class Context:
 
 
 class SequenceContexts:
-    """The contexts of all steps of a sequence: see :class:`~rnnlab.layers.recurrent.sequence.Contexts`.
+    """The contexts of all steps of a sequence: see :class:`~rnnlab.layers.recurrent.loop.Contexts`.
 
     Parameters
     ----------

@@ -39,9 +39,10 @@ from rnnlab.layers.attention.scores import AttentionCache
 from rnnlab.layers.checks import check_cache, check_rng
 from rnnlab.layers.parameters import gradients_of
 from rnnlab.layers.recurrent.cell import Cell, cell_for
+from rnnlab.layers.recurrent.loop import RecurrentCache, backward_loop, forward_loop
 from rnnlab.layers.recurrent.packing import Packing
 from rnnlab.layers.recurrent.regularisation import Draws, Regularisation
-from rnnlab.layers.recurrent.sequence import RecurrentCache, backward_loop, forward_loop, named_finals
+from rnnlab.layers.recurrent.sequence import named_finals
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
 from rnnlab.parameters import distinct, scoped

@@ -1,7 +1,7 @@
 """Recurrent layers: one loop over time, and the cells that it runs.
 
 Read :mod:`~rnnlab.layers.recurrent.cell` for what a cell is, one of :mod:`~rnnlab.layers.recurrent.lstm` and
-its siblings for its equations, and :mod:`~rnnlab.layers.recurrent.sequence` for the loop.
+its siblings for its equations, and :mod:`~rnnlab.layers.recurrent.loop` for the loop.
 """
 
 from rnnlab.layers.recurrent.cell import register_cell

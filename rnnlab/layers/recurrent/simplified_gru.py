@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_cache
 from rnnlab.layers.recurrent.cell import Step
+from rnnlab.layers.recurrent.loop import RecurrentCache
 from rnnlab.layers.recurrent.primitive import (
     PreparedPrimitive,
     PrimitiveCell,
@@ -25,7 +26,7 @@ from rnnlab.layers.recurrent.primitive import (
     step_backward,
     step_forward,
 )
-from rnnlab.layers.recurrent.sequence import RecurrentCache, sequence_backward, sequence_forward
+from rnnlab.layers.recurrent.sequence import sequence_backward, sequence_forward
 from rnnlab.ops import Primitives
 from rnnlab.types import Array, Params, State
 
