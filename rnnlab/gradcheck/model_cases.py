@@ -102,15 +102,9 @@ def _models(rng: np.random.Generator, cells: Sequence[str]) -> Iterator[tuple[st
         translating = Seq2Seq(words, words, 3, 2, cell, **common, **reviewer)
         yield f"Seq2Seq {cell} reviewer", translating, (source, captions)
     del common["word_dropout"]
+    common["init_scale"] = 0.8
     labelled = rng.standard_normal((N, T, D)), np.array([1, 0, 2]), LENGTHS
-    for cell, readout in product(cells, READOUTS):
-        options = {"num_layers": 2, "readout": readout, "init_scale": 0.8}
-        classifier = SequenceClassifier(3, D, H, cell, **common | options)
-        yield f"SequenceClassifier {cell} {readout}", classifier, labelled
-    for cell in cells:
-        options = {"num_layers": 2, "bidirectional": True, "layer_dropout": 0.2, "init_scale": 0.8}
-        classifier = SequenceClassifier(3, D, H, cell, **common | options, **arnet)
-        yield f"SequenceClassifier {cell} both directions, ARNet", classifier, labelled
+    yield from _classifiers(cells, labelled, common, arnet)
 
 
 def _language_models(
@@ -121,8 +115,20 @@ def _language_models(
     arnet: dict[str, Any],
 ) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
     for cell in cells:
-        options = {"decoder_layers": 2, "layer_dropout": 0.2, "target_attention": True, "output": "deep"}
-        attending = LanguageModel(words, 3, H, cell, **common, **options)
+        options: dict[str, Any] = {"decoder_layers": 2, "layer_dropout": 0.2, "output": "deep"}
+        attending = LanguageModel(words, 3, H, cell, target_attention=True, **common, **options)
         yield f"LanguageModel {cell} attention to its past, two layers", attending, (sentences,)
         tied = LanguageModel(words, H, H, cell, tied_embeddings=True, **common, **arnet)
         yield f"LanguageModel {cell} tied, ARNet", tied, (sentences,)
+
+
+def _classifiers(
+    cells: Sequence[str], labelled: tuple[Array, ...], common: dict[str, Any], arnet: dict[str, Any]
+) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
+    for cell, readout in product(cells, READOUTS):
+        classifier = SequenceClassifier(3, D, H, cell, num_layers=2, readout=readout, **common)
+        yield f"SequenceClassifier {cell} {readout}", classifier, labelled
+    for cell in cells:
+        options: dict[str, Any] = {"num_layers": 2, "bidirectional": True, "layer_dropout": 0.2}
+        classifier = SequenceClassifier(3, D, H, cell, **options, **common, **arnet)
+        yield f"SequenceClassifier {cell} both directions, ARNet", classifier, labelled
