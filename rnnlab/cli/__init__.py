@@ -6,6 +6,7 @@ rnnlab sweep RECIPE ... [--set key=value,value ...]        train a grid of setti
 rnnlab features IMAGES --encoder FILE --out FILE           compute the features of photographs
 rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by one run or an ensemble
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
+rnnlab write RUN ... PROMPT                                write sentences of a language model
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
 rnnlab serve RUN ... --open                                open a local page that captions or translates
 rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score captions, translations or classes
@@ -49,6 +50,7 @@ from rnnlab.cli import (
     sweep,
     train,
     translate,
+    write,
 )
 from rnnlab.cli.arguments import Parser, show_help
 from rnnlab.cli.bugs import how_to_report
@@ -144,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         features,
         caption,
         translate,
+        write,
         serve,
         evaluate,
         report,

@@ -89,7 +89,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         check_attends(run, "--lexicon", "its source")
         arguments["lexicon"] = read_lexicon(given.pop("lexicon"))
     recipe: Any = run.recipe
-    if task_of(recipe).writes_sentences:
+    if task_of(recipe).scores_sentences:
         arguments["decoding"] = dataclasses.replace(search_options(recipe.decoding, options), n_best=1)
     elif found := given_search(options):
         raise InputError(f"{flag_of(next(iter(found)))} is for a search for sentences, but {_model_of(run)}")

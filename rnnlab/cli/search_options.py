@@ -13,10 +13,11 @@ from rnnlab.options import Normalisation, SearchMethod
 from rnnlab.recipes.tables import DecodingTable
 
 
-def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
+def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True, first: bool = True) -> None:
     """Add the group of arguments. Their destinations are the keys of the table [decoding] of a recipe.
 
-    ``n_best=False`` leaves that option out, for commands that use the best sentence only.
+    ``n_best=False`` leaves that option out, for commands that use the best sentence only, and ``first=False``
+    that of the number of sources, for a command without them.
     """
     group = parser.add_argument_group(
         "decoding",
@@ -41,7 +42,8 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
         help="sample from the K most probable words, and those as probable as the last of them; 0: from all",
     )
     group.add_argument("--top-p", type=float, metavar="P", help="sample from the nucleus of probability P")
-    add_first(group, "only the first N")
+    if first:
+        add_first(group, "only the first N")
 
 
 def add_beam_search(parser: argparse.ArgumentParser) -> None:

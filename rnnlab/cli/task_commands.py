@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TypeVar
 
 from rnnlab.errors import InputError
-from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, TranslationRecipe
+from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, LanguageRecipe, TranslationRecipe
 from rnnlab.runs import Run
 from rnnlab.shell import quoted
 from rnnlab.tasks import task_of
 
-Kind = TypeVar("Kind", CaptioningRecipe, TranslationRecipe, ClassificationRecipe)
+Kind = TypeVar("Kind", CaptioningRecipe, TranslationRecipe, LanguageRecipe, ClassificationRecipe)
 
 _OPERANDS = {"caption": " IMAGES", "translate": " SENTENCE"}  # arguments of a command after the run
 

@@ -28,18 +28,26 @@ from rnnlab.errors import InputError
 from rnnlab.extras import Library
 from rnnlab.files import check_writable
 from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS, JavaError
-from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, Recipe, TranslationRecipe
+from rnnlab.recipes.recipe import (
+    CaptioningRecipe,
+    ClassificationRecipe,
+    LanguageRecipe,
+    Recipe,
+    TranslationRecipe,
+)
 from rnnlab.reporting.captions import captions_picture, captions_text
 from rnnlab.reporting.scores import scores_table
+from rnnlab.reporting.sentences import sentences_text
 from rnnlab.reporting.translations import with_references
 from rnnlab.runs import Run
 from rnnlab.shell import quoted
+from rnnlab.tasks import language
 from rnnlab.tasks.search import decode
 from rnnlab.training import Callback
 from rnnlab.training.callbacks import TimeBudget
 from rnnlab.training.run_directory import holds_run
 
-_SHOWN = 8  # captions or translations shown
+_SHOWN = 8  # captions, translations or sentences shown
 _TIME_IS_OVER = 75  # the exit status EX_TEMPFAIL: run the command again
 AFTER_A_SIGNAL = 128  # plus the signal's number, as in shells: 130 for Ctrl-C, 143 for SIGTERM
 
@@ -98,8 +106,12 @@ def _train(options: argparse.Namespace) -> int:
         return AFTER_A_SIGNAL + run.signal
     if isinstance(run.recipe, TranslationRecipe):
         _show_translations(run, options)
+    elif isinstance(run.recipe, LanguageRecipe):
+        _show_sentences(run, run.recipe)
+        _show_scores(run, options)
     elif isinstance(run.recipe, ClassificationRecipe):
-        _show_classes(run, options)
+        print(f"\nLosses: {run.directory / 'loss.png'}")
+        _show_scores(run, options)
     else:
         _show_captions(run, options)
     print(f"\nReport: rnnlab report {quoted(run.directory)} --open")
@@ -168,9 +180,15 @@ def _show_translations(run: Run, options: argparse.Namespace) -> None:
         _say_how_to_score(run, TRANSLATION_SCORERS, options)
 
 
-def _show_classes(run: Run, options: argparse.Namespace) -> None:
-    split = run.recipe.evaluation.split
+def _show_sentences(run: Run, recipe: LanguageRecipe) -> None:
+    prompt = run.inputs.prompt("")
+    found = language.write(run.model, prompt, recipe.decoding, count=_SHOWN, rng=recipe.training.seed)
+    print(f"\nSentences:\n\n{sentences_text(run, prompt, found)}")
     print(f"\nLosses: {run.directory / 'loss.png'}")
+
+
+def _show_scores(run: Run, options: argparse.Namespace) -> None:
+    split = run.recipe.evaluation.split
     evaluated = runs.evaluate(run, communicator=options.communicator)
     print(f"\nScores of the {split} split:\n\n{scores_table(evaluated)}")
 

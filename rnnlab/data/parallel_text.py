@@ -47,6 +47,11 @@ def _token_with_marks() -> re.Pattern[str]:
     return _token("".join(combining_marks()))
 
 
+def compose(text: str) -> str:
+    """The text in Unicode's composed form: an accent is not a character of its own."""
+    return unicodedata.normalize("NFC", text)
+
+
 def tokenize_text(sentence: str) -> list[str]:
     """The words, numbers and punctuation marks of a sentence in lower case.
 
@@ -58,7 +63,7 @@ def tokenize_text(sentence: str) -> list[str]:
     >>> tokenize_text("A woman's T-shirt costs 2.50, in Köln.")
     ['a', 'woman', "'s", 't-shirt', 'costs', '2.50', ',', 'in', 'köln', '.']
     """
-    text = unicodedata.normalize("NFC", sentence).lower()
+    text = compose(sentence).lower()
     return (_token_with_marks() if has_marks(text) else _TOKEN).findall(text)
 
 

@@ -5,7 +5,6 @@ A sentence is a line of a file, and its words are what the tokenizer makes of it
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,22 +13,15 @@ from typing import Any
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, joined_hash
-from rnnlab.data.parallel_text import TOKENIZERS, Tokenize
+from rnnlab.data.parallel_text import Tokenize
 from rnnlab.data.sentences import Sentences, SentenceWriter, TokenRows, WordNumbers, Words
 from rnnlab.data.split_data import SplitData, batches, batches_by_length, drawn
-from rnnlab.data.vocabulary import NULL, START, UNK, Vocabulary
+from rnnlab.data.text_inputs import TEXT_TOKENIZERS, TextInputs
+from rnnlab.data.vocabulary import NULL, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_options
 from rnnlab.reading import PathLike, text_lines
 from rnnlab.types import Indices
-
-
-def characters(sentence: str) -> list[str]:
-    """The characters of a sentence, in Unicode's composed form."""
-    return list(unicodedata.normalize("NFC", sentence))
-
-
-TEXT_TOKENIZERS: dict[str, Tokenize] = {**TOKENIZERS, "characters": characters}
 
 
 @dataclass(frozen=True)
@@ -81,6 +73,8 @@ class TextData(SplitData[TextSplit]):
     Attributes
     ----------
     vocabulary : Vocabulary
+    inputs : TextInputs
+        The vocabulary and the tokenizer.
     splits : dict of str to TextSplit
     num_long : int
         The number of training sentences that were left out because of ``max_length``.
@@ -114,9 +108,10 @@ class TextData(SplitData[TextSplit]):
         }
         check_options("TextData", TextData, counts)
         _check_tokenizer("TextData", tokenizer)
-        self.name, self.tokenizer, self.max_length, self.num_long = name, tokenizer, max_length, 0
+        self.name, self.max_length, self.num_long = name, max_length, 0
         read = self._read(sentences)
         self.vocabulary = Vocabulary.from_counts(read["train"].counts(), min_count, max_size)
+        self.inputs = TextInputs(self.vocabulary, tokenizer)
         if max_train is not None:
             read["train"] = read["train"].where(drawn(len(read["train"]), max_train))
         tokens = np.array(self.vocabulary.tokens_of(read["train"].words), np.int32)
@@ -157,35 +152,16 @@ class TextData(SplitData[TextSplit]):
         return int(np.count_nonzero(batch[0][:, 1:] != NULL))
 
     def prompt(self, text: str) -> np.ndarray:
-        """The beginning of a sentence as a model reads it: <START> and its words, (1, P) int64.
-
-        Parameters
-        ----------
-        text : str
-            Split as the sentences were. Without words, sentences begin from nothing.
-
-        Raises
-        ------
-        ValueError
-            If the vocabulary lacks a word. The message names it.
-        """
-        words = TEXT_TOKENIZERS[self.tokenizer](text)
-        tokens = self.vocabulary.tokens_of(words)
-        if UNK in tokens:
-            raise InputError(
-                f"TextData.prompt: text has {words[tokens.index(UNK)]!r}, expected words of the vocabulary"
-            )
-        return np.array([[START, *tokens]])
+        """The beginning of a sentence as a model reads it; see :meth:`TextInputs.prompt`."""
+        return self.inputs.prompt(text)
 
     def text(self, tokens: Iterable[int]) -> str:
-        """The text of a sentence that a model has written: its words, or its characters, joined."""
-        joint = "" if self.tokenizer == "characters" else " "
-        words = (self.vocabulary.idx_to_word[token] for token in tokens if token not in (NULL, START))
-        return joint.join(words)
+        """The text of tokens that a model has read or written: its words, or its characters, joined."""
+        return self.inputs.text(tokens)
 
     def preprocessing(self) -> dict[str, Any]:
         """The entries that a checkpoint saves for new sentences: the tokenizer."""
-        return {"tokenizer": self.tokenizer}
+        return {"tokenizer": self.inputs.tokenizer}
 
     def fingerprint(self) -> Fingerprint:
         """Sizes and hashes of the tokens of each split, for :meth:`Solver.resume`."""

@@ -148,14 +148,15 @@ class Ensemble:
         mean = log_probs[0].copy() if len(log_probs) == 1 else averaged(log_probs, self.average)
         return mean, tuple(part for _, part in advanced)
 
-    def nll(self, source: Any, sentences: Array) -> tuple[float, int]:
+    def nll(self, *batch: Any) -> tuple[float, int]:
         """The negative log-likelihood of a batch under the averaged distributions.
 
         Parameters
         ----------
-        source : as :meth:`start` takes it, N rows
-        sentences : (N, L) integers, or (N, S, L)
-            ``<START>``, the words, ``<END>``, then padding; S sentences of each row of ``source``.
+        *batch
+            A source, as :meth:`start` takes it, and sentences: ``<START>``, the words, ``<END>``, then
+            padding, (N, L) integers, or (N, S, L) for S sentences of each row of the source. Of language
+            models sentences (N, L) alone.
 
         Returns
         -------
@@ -174,6 +175,7 @@ class Ensemble:
                 "Ensemble.nll: no model has a null_token, expected the token of the padding, which is not "
                 "predicted"
             )
+        source, sentences = batch if len(batch) > 1 else (np.asarray(batch[0])[:, :1], *batch)
         return sentences_nll(self, source, sentences, null_token=self.null_token)
 
     def _attention(self, state: DecodingState) -> Array:

@@ -3,6 +3,7 @@
 from rnnlab.recipes.recipe import (
     CaptioningRecipe,
     ClassificationRecipe,
+    LanguageRecipe,
     Recipe,
     RecipeError,
     TranslationRecipe,
@@ -12,6 +13,7 @@ from rnnlab.recipes.recipe import (
 __all__ = [
     "CaptioningRecipe",
     "ClassificationRecipe",
+    "LanguageRecipe",
     "Recipe",
     "RecipeError",
     "TranslationRecipe",

@@ -253,6 +253,43 @@ def _check_long_pairs(table: ParallelTable | HabeasTable) -> None:
 
 
 @dataclass(frozen=True)
+class TextTable:
+    """Sentences for a language model: the lines of text files in UTF-8, gzipped or not.
+
+    Attributes
+    ----------
+    train
+        File of the training sentences.
+    val
+        File of the split "val", on which the model is validated; none if left out.
+    test
+        File of the split "test"; none if left out.
+    tokenizer
+        "text": lower-cased words and punctuation marks; "spaces": split at white space only, of any kind;
+        "characters": single characters.
+    min_count
+        Least occurrences in the training sentences of a word in the vocabulary.
+    max_size
+        Maximum number of words in the vocabulary.
+    max_length
+        Maximum number of words in a training sentence; longer ones are left out.
+    max_train
+        Number of training sentences to use, drawn with seed 0; all if left out. The vocabulary is that of all
+        sentences.
+    """
+
+    kind: Literal["text"]
+    train: EnvPath
+    val: EnvPath | None = None
+    test: EnvPath | None = None
+    tokenizer: Literal["text", "spaces", "characters"] = "text"
+    min_count: Count = 1
+    max_size: Count | None = None
+    max_length: Count | None = None
+    max_train: Count | None = None
+
+
+@dataclass(frozen=True)
 class MnistTable:
     """The four IDX files of MNIST or of a data set in the same format: images as sequences of pixels.
 

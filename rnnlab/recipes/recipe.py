@@ -9,9 +9,10 @@
     [evaluation]  what is scored, and how                     -> rnnlab.metrics
 
 The ``kind`` of the data decides the kind of recipe: :class:`CaptioningRecipe` for captions of images,
-:class:`TranslationRecipe` for sentence pairs, :class:`ClassificationRecipe` for labelled sequences, which has
-no [decoding]. :mod:`rnnlab.recipes.data` has their tables [data], :mod:`rnnlab.recipes.tables` the others;
-the fields of these dataclasses are the keys, and :mod:`rnnlab.recipes.schema` checks them.
+:class:`TranslationRecipe` for sentence pairs, :class:`LanguageRecipe` for sentences alone,
+:class:`ClassificationRecipe` for labelled sequences, which has no [decoding]. :mod:`rnnlab.recipes.data` has
+their tables [data], :mod:`rnnlab.recipes.tables` the others; the fields of these dataclasses are the keys,
+and :mod:`rnnlab.recipes.schema` checks them.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from rnnlab.recipes.data import (
     MnistTable,
     ParallelTable,
     ShapesTable,
+    TextTable,
 )
 from rnnlab.recipes.overrides import with_overrides
 from rnnlab.recipes.schema import Place, RecipeError, from_table, kind_of, to_table
@@ -47,6 +49,8 @@ from rnnlab.recipes.tables import (
     ClassificationEvaluationTable,
     ClassificationModelTable,
     DecodingTable,
+    LanguageEvaluationTable,
+    LanguageModelTable,
     TrainingTable,
     TranslationEvaluationTable,
     TranslationModelTable,
@@ -58,9 +62,11 @@ __all__ = [
     "RECIPES",
     "CaptioningRecipe",
     "ClassificationRecipe",
+    "LanguageRecipe",
     "Recipe",
     "RecipeError",
     "TranslationRecipe",
+    "data_tables",
     "kinds_of",
     "load_recipe",
     "recipe_from_dict",
@@ -165,6 +171,26 @@ class TranslationRecipe(_Tables):
 
 
 @dataclass(frozen=True)
+class LanguageRecipe(_Tables):
+    """A recipe for a language model of sentences."""
+
+    REFUSED: ClassVar = TranslationRecipe.REFUSED
+    data: TextTable
+    model: LanguageModelTable = field(default_factory=LanguageModelTable)
+    training: TrainingTable = field(default_factory=TrainingTable)
+    stage: list[StageTable] = field(default_factory=list)
+    callbacks: CallbacksTable = field(default_factory=CallbacksTable)
+    decoding: DecodingTable = field(default_factory=DecodingTable)
+    evaluation: LanguageEvaluationTable = field(default_factory=LanguageEvaluationTable)
+
+    def __post_init__(self) -> None:
+        _check_monitors(self, DEFAULT_METRICS)
+        _check_word_vectors(self)
+        check_losses(self.stages(), self.model.options())
+        _check_refused(self)
+
+
+@dataclass(frozen=True)
 class ClassificationRecipe(_Tables):
     """A recipe for classes of sequences, such as the pixels of images."""
 
@@ -182,9 +208,14 @@ class ClassificationRecipe(_Tables):
         _check_refused(self)
 
 
-Recipe = CaptioningRecipe | TranslationRecipe | ClassificationRecipe
+Recipe = CaptioningRecipe | TranslationRecipe | LanguageRecipe | ClassificationRecipe
 
-RECIPES: tuple[type[Recipe], ...] = (CaptioningRecipe, TranslationRecipe, ClassificationRecipe)
+RECIPES: tuple[type[Recipe], ...] = (
+    CaptioningRecipe,
+    TranslationRecipe,
+    LanguageRecipe,
+    ClassificationRecipe,
+)
 
 # How a recipe for sentences can monitor further metrics.
 _MORE = "; evaluation.each_epoch adds scores"
@@ -233,9 +264,15 @@ def recipe_from_dict(
     return recipe
 
 
+def data_tables(recipe: type[Recipe]) -> dict[str, Any]:
+    """The class of the table [data] for each kind of data of this kind of recipe."""
+    tables = annotations_of(recipe)["data"]
+    return {kind_of(table): table for table in get_args(tables) or (tables,)}
+
+
 def kinds_of(recipe: type[Recipe]) -> list[str]:
     """The kinds of data for this kind of recipe."""
-    return [kind_of(table) for table in get_args(annotations_of(recipe)["data"])]
+    return list(data_tables(recipe))
 
 
 def recipes_by_kind() -> dict[str, type[Recipe]]:

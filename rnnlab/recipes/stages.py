@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rnnlab.errors import InputError
-from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models import CaptioningRNN, LanguageModel, Seq2Seq, SequenceClassifier
 from rnnlab.models.parts.combinations import check_combinations
 from rnnlab.models.parts.losses import LOSSES, check_sampled_losses
 from rnnlab.options import check_options
@@ -26,7 +26,7 @@ from rnnlab.training.schedules import make_schedule
 from rnnlab.training.step import check_sampled
 from rnnlab.training.validation import check_without_validation, has_validation
 
-_MODELS = (CaptioningRNN, Seq2Seq, SequenceClassifier)
+_MODELS = (CaptioningRNN, Seq2Seq, LanguageModel, SequenceClassifier)
 _ARGUMENTS = {name: each for model in _MODELS for name, each in arguments_of(model).items()}
 
 # Keys of [training] that are the same in all stages.

@@ -17,7 +17,7 @@ from rnnlab.importing import created
 from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.metrics import METRICS, Metric, TranslationMetric
-from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models import CaptioningRNN, LanguageModel, Seq2Seq, SequenceClassifier
 from rnnlab.models.parts.combinations import check_combinations
 from rnnlab.options import (
     Count,
@@ -95,6 +95,21 @@ class TranslationModelTable(_ModelTable):
     word_vectors: EnvPath | None = None
     source_word_vectors: EnvPath | None = None
     files = ("word_vectors", "source_word_vectors")
+
+
+@derived_from(LanguageModel, without=("word_to_idx", "rng", "device"))
+class LanguageModelTable(_ModelTable):
+    """Keyword arguments of :class:`rnnlab.models.LanguageModel`, and initial word vectors.
+
+    Attributes
+    ----------
+    word_vectors
+        File of pretrained word vectors of size wordvec_dim, of GloVe or word2vec: the initial W_embed. Words
+        that it lacks keep random vectors.
+    """
+
+    word_vectors: EnvPath | None = None
+    files = ("word_vectors",)
 
 
 @derived_from(SequenceClassifier, without=("num_classes", "input_dim", "rng", "device"))
@@ -363,6 +378,24 @@ class TranslationEvaluationTable(_EvaluationTable):
 
 
 @dataclass(frozen=True)
+class LanguageEvaluationTable(_EvaluationTable):
+    """Which sentences are scored. The score is their perplexity.
+
+    Attributes
+    ----------
+    split
+        The split that is scored after training, one of the data's.
+    max_sentences
+        Number of sentences to score; all if left out.
+    """
+
+    limit: ClassVar[str] = "max_sentences"
+
+    split: str = "test"
+    max_sentences: Count | None = None
+
+
+@dataclass(frozen=True)
 class ClassificationEvaluationTable(_EvaluationTable):
     """Which sequences are classified, and compared with their labels.
 
@@ -378,4 +411,9 @@ class ClassificationEvaluationTable(_EvaluationTable):
     max_images: Count | None = None
 
 
-EvaluationTable = CaptioningEvaluationTable | TranslationEvaluationTable | ClassificationEvaluationTable
+EvaluationTable = (
+    CaptioningEvaluationTable
+    | TranslationEvaluationTable
+    | LanguageEvaluationTable
+    | ClassificationEvaluationTable
+)

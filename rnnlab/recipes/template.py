@@ -11,8 +11,8 @@ from typing import Any, get_args, get_origin
 
 from rnnlab.options import annotations_of, suggestion
 from rnnlab.recipes.derived import help_of
-from rnnlab.recipes.recipe import Recipe, recipes_by_kind
-from rnnlab.recipes.schema import RecipeError, kind_of, toml_expectation
+from rnnlab.recipes.recipe import Recipe, data_tables, recipes_by_kind
+from rnnlab.recipes.schema import RecipeError, toml_expectation
 from rnnlab.recipes.stages import OF_STAGES, LossWeights, StageTable
 from rnnlab.recipes.tables import SelfCriticalTable
 
@@ -46,7 +46,7 @@ def template(kind: str) -> str:
 
 def _tables(recipe: type[Recipe], kind: str) -> Iterator[str]:
     tables = dict(annotations_of(recipe))
-    tables["data"] = next(each for each in get_args(tables["data"]) if kind_of(each) == kind)
+    tables["data"] = data_tables(recipe)[kind]
     yield f"# All keys of a recipe with data.kind = {kind!r}."
     for name in (field.name for field in dataclasses.fields(recipe) if field.name != "stage"):
         yield from ("", f"[{name}]")

@@ -96,7 +96,7 @@ def results_of(
         evaluation = replace(evaluation, metrics=wanted)
     elif metrics and task_of(recipe).metrics:
         return Results(run, split, None, [f"no scores: {', '.join(metrics)} cannot score {record.task}"])
-    if task_of(recipe).writes_sentences:
+    if task_of(recipe).scores_sentences:
         options["decoding"] = best_only(recipe.decoding)
     notes = []
     try:

@@ -69,10 +69,12 @@ def evaluate(
             )
     evaluation = evaluation or recipe.evaluation
     options["communicator"] = communicator_of(communicator)
-    if task.writes_sentences:
+    if task.scores_sentences:
         options["decoding"] = decoding or recipe.decoding
     elif decoding is not None:
-        raise InputError(f"evaluate: decoding is given, but a model that {task.verb} does not search")
+        raise InputError(
+            f"evaluate: decoding is given, but the scores of a model that {task.verb} need no search"
+        )
     split = split or evaluation.split
     return task.evaluate(recipe, run.data, run.model, split, evaluation=evaluation, **options)
 
@@ -108,8 +110,10 @@ def discrepancy(
     """
     recipe: Any = _with_data("discrepancy", run).recipe
     task = task_of(recipe)
-    if not task.writes_sentences:
-        raise InputError(f"{run.directory} has a model that {task.verb}, expected one that writes sentences")
+    if not task.scores_sentences:
+        raise InputError(
+            f"{run.directory} has a model that {task.verb}, expected one that captions or translates"
+        )
     if run.members:
         raise InputError(f"discrepancy: run is an ensemble of {len(run.members)} runs, expected one run")
     split, ranks = split or recipe.evaluation.split, communicator_of(communicator)

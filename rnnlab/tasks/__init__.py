@@ -1,4 +1,4 @@
-"""The tasks of recipes: captioning, translation and classification, with one object each.
+"""The tasks of recipes, one object each: captioning, translation, language models, classification.
 
 :class:`~rnnlab.tasks.task.Task` is their interface. What training, evaluation and the commands
 do differently for a kind of recipe is a method or an attribute of its task.
@@ -12,10 +12,11 @@ from rnnlab.errors import InputTypeError
 from rnnlab.recipes.recipe import Recipe
 from rnnlab.tasks.captioning import CaptioningTask
 from rnnlab.tasks.classification import ClassificationTask
+from rnnlab.tasks.language import LanguageTask
 from rnnlab.tasks.task import Task
 from rnnlab.tasks.translation import TranslationTask
 
-TASKS: tuple[Task, ...] = (CaptioningTask(), TranslationTask(), ClassificationTask())
+TASKS: tuple[Task, ...] = (CaptioningTask(), TranslationTask(), LanguageTask(), ClassificationTask())
 
 
 def task_of(recipe: Recipe) -> Task:

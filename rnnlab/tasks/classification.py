@@ -85,7 +85,7 @@ class ClassificationTask(Task):
 
     recipe_type = ClassificationRecipe
     verb, outputs, command = "classifies", "classes", "evaluate"
-    writes_sentences = False
+    scores_sentences = False
     openers: ClassVar = {MnistTable: open_mnist, DigitsTable: open_digits}
 
     def new_model(self, recipe: ClassificationRecipe, data: PixelData) -> SequenceClassifier:

@@ -64,8 +64,9 @@ class Task(ABC):
         "translations"), and the ``rnnlab`` command for it.
     metrics : tuple of str
         The scores that ``evaluation.metrics`` of a recipe chooses from; empty if there is no choice.
-    writes_sentences : bool
-        Whether its models generate sentences, with the table [decoding] of a recipe.
+    scores_sentences : bool
+        Whether its models write a sentence for each source, which :meth:`evaluate` scores. The table
+        [decoding] of a recipe says how they are searched for.
     """
 
     recipe_type: ClassVar[type[Any]]
@@ -73,7 +74,7 @@ class Task(ABC):
     outputs: ClassVar[str]
     command: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ()
-    writes_sentences: ClassVar[bool] = True
+    scores_sentences: ClassVar[bool] = True
 
     # The function that opens the data of each class of table [data]. Its arguments are the keys of the table,
     # but for those of ``not_of_opener``.
@@ -193,13 +194,13 @@ class Task(ABC):
 
         Parameters
         ----------
-        recipe : CaptioningRecipe, TranslationRecipe or ClassificationRecipe
+        recipe : a recipe of the task
         data, model
             Those of :meth:`open_data` and :meth:`new_model`, or of :meth:`combined`.
         split : str
         evaluation : EvaluationTable of the task's kind
         **options
-            ``decoding``, a DecodingTable, if the task generates sentences. ``communicator`` holds the ranks
+            ``decoding``, a DecodingTable, if the task scores sentences. ``communicator`` holds the ranks
             that share the work; all of them return the same. A task may have further options.
         """
 

@@ -1,0 +1,60 @@
+"""The prompts and the texts of a language model without its training data, from a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rnnlab.data.parallel_text import TOKENIZERS, Tokenize, compose
+from rnnlab.data.vocabulary import END, NULL, START, UNK, Vocabulary
+from rnnlab.errors import InputError
+
+TEXT_TOKENIZERS: dict[str, Tokenize] = {**TOKENIZERS, "characters": lambda sentence: list(compose(sentence))}
+
+
+@dataclass(frozen=True)
+class TextInputs:
+    """The vocabulary of a language model, and the tokenizer of its sentences.
+
+    Attributes
+    ----------
+    vocabulary : Vocabulary
+    tokenizer : str
+        The name of the tokenizer that split the training sentences, a key of ``TEXT_TOKENIZERS``.
+    """
+
+    vocabulary: Vocabulary
+    tokenizer: str
+
+    @classmethod
+    def from_saved(cls, vocabulary: list[str], preprocessing: Mapping[str, Any]) -> Self:
+        """From the fields ``vocabulary`` and ``preprocessing`` of a checkpoint."""
+        return cls(Vocabulary(vocabulary), preprocessing["tokenizer"])
+
+    def prompt(self, text: str) -> np.ndarray:
+        """The beginning of a sentence as a model reads it: <START> and its words, (1, P) int64.
+
+        Parameters
+        ----------
+        text : str
+            Split as the training sentences were. Without words, sentences begin from nothing.
+
+        Raises
+        ------
+        ValueError
+            If the vocabulary lacks a word. The message names it.
+        """
+        words = TEXT_TOKENIZERS[self.tokenizer](text)
+        tokens = self.vocabulary.tokens_of(words)
+        if UNK in tokens:
+            unknown = words[tokens.index(UNK)]
+            raise InputError(f"the prompt has {unknown!r}, expected words of the vocabulary")
+        return np.array([[START, *tokens]])
+
+    def text(self, tokens: Iterable[int]) -> str:
+        """The text of tokens that a model has read or written: its words, or its characters, joined."""
+        words = [self.vocabulary.idx_to_word[each] for each in tokens if each not in (NULL, START, END)]
+        return ("" if self.tokenizer == "characters" else " ").join(words)
