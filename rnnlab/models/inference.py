@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.decoding.search import gives_new_array
+from rnnlab.decoding.state_rows import num_rows
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.models.base import Model
 from rnnlab.models.parts.embedding import WordEmbedding
@@ -230,6 +231,12 @@ class Inference(Model):
 
     def read(self, state: Any, tokens: Array) -> tuple[OutputInputs, Any]:
         """Read one token per row, (N,). Return the output layer's inputs and the next state."""
+        expected = (num_rows(state),)
+        if (shape := getattr(tokens, "shape", expected)) != expected:  # embedding refuses what is no array
+            raise InputError(
+                f"{type(self).__name__}: tokens has shape {shape}, expected (N,) = {expected}, one for each "
+                "row of the state"
+            )
         words, looked_up = self.embedding.look_up(self.params, tokens)
         decoded, state = self.decoder.advance(words, state, looked_up)
         return OutputInputs(decoded.hidden, decoded.contexts, words), state

@@ -118,6 +118,17 @@ def test_weights_over_the_past_of_a_translation():
     assert np.allclose(model.align_past(*pairs()).sum(axis=2)[0, 1:3], 1)
 
 
+@pytest.mark.parametrize("options", [{}, {"image_input": "every_step"}, {"attention": "additive"}])
+@pytest.mark.parametrize(("rows", "shape"), [(1, (3,)), (3, (1,)), (3, (2,)), (3, (3, 1)), (1, ())])
+def test_a_step_reads_one_token_for_each_row(options, rows, shape, rng):
+    """A state of one row is not broadcast to several tokens, whichever primitives compute the step."""
+    model, (features, _) = build(**options), batch(rng, **options)
+    state = model.start(rows_of(features, slice(rows)))
+    for step in (model.advance, model.read):
+        with pytest.raises(ValueError, match=rf"tokens has shape .*, expected \(N,\) = \({rows},\), one for"):
+            step(state, np.full(shape, START))
+
+
 def test_a_model_without_an_encoder_is_not_made():
     with pytest.raises(TypeError, match="abstract"):
         EncoderDecoder({}, {}, memory_dim=1, rng=0, device="cpu")
