@@ -273,8 +273,9 @@ class CaptioningRNN(EncoderDecoder):
             Factors of the sentences' losses, which may be negative. The sum over the tokens is divided by the
             same number as without them. They weight the cross-entropy only, not the other losses.
         sentence_lengths : (N,) or (N, S) integers, optional
-            The number of tokens after the first that are scored in each row, including any ``<NULL>``. By
-            default ``<NULL>`` is always padding.
+            The number of tokens after the first that are scored in each row, including any ``<NULL>``. The
+            rest of the row is padding for all losses. By default the padding begins after the last token
+            that is not ``<NULL>``, and no ``<NULL>`` is scored.
         input_gradients : bool
             Whether to return the gradients of the inputs as well.
 

@@ -226,6 +226,8 @@ def test_errors_of_several_sentences(rng):
         ({"sentence_weights": 1.0}, ValueError, r"sentence_weights has shape \(\)"),
         ({"sentence_weights": [1, 2, np.nan, 4, 5]}, ValueError, r"sentence_weights\[2\] is nan"),
         ({"sentence_weights": ["a"] * 5}, TypeError, "sentence_weights"),
+        ({"sentence_weights": np.ma.ones(5)}, TypeError, "sentence_weights is a MaskedArray"),
+        ({"sentence_lengths": np.ma.ones(5, int)}, TypeError, "sentence_lengths is a MaskedArray"),
         ({"sentence_lengths": [1.0] * 5}, TypeError, "sentence_lengths has dtype float64"),
         ({"sentence_lengths": [1] * 4}, ValueError, r"sentence_lengths has shape \(4,\)"),
         ({"sentence_lengths": [1, 6, 1, 1, 1]}, ValueError, r"sentence_lengths\[1\] is 6, expected 0 to"),
