@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import check_real
 from rnnlab.layers.overlap import in_memory_of
 from rnnlab.layers.recurrent.regularisation import Regularisation
@@ -313,9 +313,17 @@ def averaging_size(function: str, examples: int, tokens: int, part_of: BatchSize
     ------
     ValueError
         If ``part_of`` is smaller than the batch.
+    TypeError
+        If it is not a pair of integers.
     """
     if part_of is None:
         return examples, tokens
+    pair = isinstance(part_of, (tuple, list)) and len(part_of) == 2
+    if not pair or not all(isinstance(number, (int, np.integer)) for number in part_of):
+        raise InputTypeError(
+            f"{function}: part_of is {part_of!r}, expected two integers, the examples and the tokens of the "
+            "batch"
+        )
     if part_of[0] < examples or part_of[1] < tokens:
         raise InputError(
             f"{function}: part_of is {part_of}, expected at least the part's own {examples} examples "

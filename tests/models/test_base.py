@@ -199,6 +199,9 @@ def test_averaging_size():
     for too_small in ((2, 9), (5, 6)):
         with pytest.raises(ValueError, match="f: part_of is .*, expected at least the part's own 3 examples"):
             averaging_size("f", 3, 7, too_small)
+    for wrong in ((5.5, 9), (5, 9, 1), (5,), 9, "59", np.array([5, 9])):
+        with pytest.raises(TypeError, match="f: part_of is .*, expected two integers"):
+            averaging_size("f", 3, 7, wrong)
 
 
 def test_prefetch_leaves_integers_where_they_are(device, rng):
