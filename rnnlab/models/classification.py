@@ -364,8 +364,14 @@ class SequenceClassifier(Model):
         return self._ops.asnumpy(self._states("hidden_states", x, lengths)[0])
 
     def predict(self, x: Array, lengths: Array | None = None) -> Array:
-        """The most likely class of each sequence, (N,) integers."""
-        return self._ops.asnumpy(self.scores(x, lengths).argmax(axis=1))
+        """The most likely class of each sequence, (N,) integers.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As :meth:`loss`; ValueError also if a score is NaN.
+        """
+        return most_likely("SequenceClassifier.predict", self.scores(x, lengths))
 
     def _states(self, function: str, x: Array, lengths: Array | None) -> tuple[Array, np.ndarray]:
         """The states of the last layer, (N, T, H) or (N, T, 2H), as in inference, and the lengths (N,)."""
@@ -404,6 +410,21 @@ class SequenceClassifier(Model):
         if labels.shape != (rows,):
             raise InputError(f"{function}: labels has shape {labels.shape}, expected (N,) = {(rows,)}")
         return as_tokens(function, "labels", labels, self.num_classes, of="classes")
+
+
+def most_likely(function: str, scores: Array) -> np.ndarray:
+    """The class with the highest score in each row, (N,).
+
+    Raises
+    ------
+    ValueError
+        If a score is NaN.
+    """
+    scores = ops_for(scores).asnumpy(scores)
+    wrong = np.isnan(scores).any(axis=1)
+    if wrong.any():
+        raise InputError(f"{function}: the scores of sequence {wrong.argmax()} hold NaN")
+    return scores.argmax(axis=1)
 
 
 def _weighted_sum(h: Array, weights: Array) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rnnlab.decoding.ensemble import Average, averaged, check_average
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.models.classification import SequenceClassifier
+from rnnlab.models.classification import SequenceClassifier, most_likely
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -57,6 +57,5 @@ class ClassifierEnsemble:
         return averaged([ops_for(each).log_softmax(each) for each in scores], self.average)
 
     def predict(self, x: Array, lengths: Array | None = None) -> Array:
-        """The most likely class of each sequence, (N,) integers."""
-        scores = self.scores(x, lengths)
-        return ops_for(scores).asnumpy(scores.argmax(axis=1))
+        """The most likely class of each sequence, (N,) integers. ValueError if a score is NaN."""
+        return most_likely("ClassifierEnsemble.predict", self.scores(x, lengths))

@@ -64,3 +64,13 @@ def test_errors(models, options, message):
 def test_what_is_no_list_of_classifiers(models, message):
     with pytest.raises(TypeError, match=message):
         ClassifierEnsemble(models)
+
+
+def test_scores_that_are_not_numbers_have_no_class(rng):
+    x = rng.standard_normal((3, 4, 2))
+    x[1, 2] = np.nan
+    model = build(0)
+    with pytest.raises(ValueError, match="SequenceClassifier.predict: the scores of sequence 1 hold NaN"):
+        model.predict(x)
+    with pytest.raises(ValueError, match="ClassifierEnsemble.predict: the scores of sequence 1 hold NaN"):
+        ClassifierEnsemble([model, model]).predict(x)
