@@ -304,7 +304,9 @@ class SequenceClassifier(Model):
             padded = self._ops.zeros((rows, rounded_up(T), D), x.dtype)
             padded[:, :T] = x
             x, T = padded, rounded_up(T)
-            arrays["mask"] = real_steps(ends, T, x.dtype)
+            mask = real_steps(ends, T, x.dtype)
+            x[self._ops.asarray(mask == 0)] = 0  # padding may hold anything, also NaN
+            arrays["mask"] = mask
         arrays |= {"x": x, "weights": self._weights(ends, T)}
         if (reverse := self._reversed_rows(ends, T)) is not None:
             arrays["reverse"] = reverse

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnnlab.models import Seq2Seq
+from rnnlab.models import Seq2Seq, SequenceClassifier
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import gpu_training, ops_for
 
@@ -92,6 +92,20 @@ def test_a_source_of_padding_only(options, place, device):
     loss, padded = padded_loss(model.to(place), (source, target))
     assert loss == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(padded, grads.flat, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("place", ["cpu", "gpu"])
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True, "readout": "mean", "reconstruction": 0.1}])
+def test_padding_of_vectors_is_not_read(options, place, device, rng):
+    model = SequenceClassifier(3, 2, 4, dtype="float64", rng=1, **options)
+    x, labels, lengths = rng.standard_normal((3, 5, 2)), np.array([0, 2, 1]), np.array([5, 0, 2])
+    expected, grads = model.loss(x, labels, lengths)
+    x[np.arange(5) >= lengths[:, None]] = np.nan
+    before = x.copy()
+    loss, padded = padded_loss(model.to(place), model.prefetch((x, labels, lengths)))
+    assert loss == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(padded, grads.flat, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(x, before)
 
 
 def test_batches_of_few_shapes(rng):
