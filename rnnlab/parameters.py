@@ -320,6 +320,8 @@ def _zeros_like(array: Array) -> Array:
 
 def _copy(name: str, value: Any, target: Array) -> None:
     """Copy real numbers of the target's shape into it, from the host or its own device."""
+    if isinstance(value, np.ma.MaskedArray):  # its mask would be ignored
+        raise InputTypeError(f"{name} is set to a MaskedArray, expected a plain array")
     value = value if isinstance(value, type(target)) else np.asarray(value)
     if value.dtype.kind not in "biuf":
         raise InputTypeError(f"{name} is set to {value.dtype}, expected real numbers")

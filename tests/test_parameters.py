@@ -46,6 +46,8 @@ def test_setting_copies_into_the_view(params):
 
 def test_setting_keeps_the_numbers():
     params = Parameters({"W": (2, 3)}, np.float32)
+    with pytest.raises(TypeError, match="parameter 'W' is set to a MaskedArray, expected a plain array"):
+        params["W"] = np.ma.ones((2, 3))
     with pytest.raises(TypeError, match="parameter 'W' is set to complex128, expected real numbers"):
         params["W"] = np.full((2, 3), 1j)
     with pytest.raises(ValueError, match="parameter 'W': a value is too large for float32"):
