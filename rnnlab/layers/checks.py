@@ -255,8 +255,7 @@ def as_lengths(function: str, lengths: Array, N: int, most: int, axis: str) -> n
     TypeError
         If they are not integers.
     """
-    check_plain(f"{function}: lengths", lengths)
-    counts = np.asarray(lengths)
+    counts = as_array(f"{function}: lengths", lengths)
     if not counts.size:  # an empty list is an array of floats
         counts = counts.astype(np.intp)
     if counts.shape != (N,) or counts.dtype.kind not in "iu":
@@ -292,6 +291,23 @@ def as_float_mask(function: str, name: str, mask: Array, shape: tuple[int, ...],
     if isinstance(mask, np.ndarray):
         _check_mask_values(function, name, mask)
     return mask
+
+
+def as_array(argument: str, values: Any) -> np.ndarray:
+    """Nested lists, or a plain array, as a NumPy array. Errors begin with ``argument``.
+
+    Raises
+    ------
+    ValueError
+        If they are lists of different lengths.
+    TypeError
+        If it is a matrix, a masked array or of another subclass of ``numpy.ndarray``.
+    """
+    check_plain(argument, values)
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(f"{argument} has rows of different lengths, expected an array") from None
 
 
 def as_padded(function: str, name: str, rows: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self, TypeAlias, TypeVar
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.layers.checks import check_real
+from rnnlab.layers.checks import as_array, check_real
 from rnnlab.layers.overlap import in_memory_of
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.combinations import check_combinations
@@ -213,7 +213,7 @@ class Model:
                 self.params,
                 options["initialisation"],
                 scale=options["init_scale"],
-                rng=np.random.default_rng(rng),
+                rng=_generator(name, rng),
                 fan_ins=fan_ins,
             )
 
@@ -268,7 +268,7 @@ class Model:
 
     def _floats(self, argument: str, array: Any) -> Array:
         """Real numbers as an array of the model's device and dtype. Errors begin with ``argument``."""
-        array = array if hasattr(array, "dtype") else np.asarray(array)
+        array = array if hasattr(array, "dtype") else as_array(argument, array)
         check_real(argument, array)
         return self._ops.asarray(array, dtype=self.dtype)
 
@@ -294,6 +294,14 @@ class Model:
         if part_of is None:
             self._ops.clear(grads.flat)
         return grads
+
+
+def _generator(model: str, rng: np.random.Generator | int) -> np.random.Generator:
+    """The generator of the initial parameters, from a generator or a seed."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InputError(f"{model}: rng is {rng!r}, expected a numpy Generator or a seed") from None
 
 
 def _dtype_name(dtype: Any) -> Any:

@@ -22,7 +22,7 @@ from rnnlab.layers import (
     dropout_backward,
     dropout_forward,
 )
-from rnnlab.layers.checks import as_tokens, check_plain, check_rng
+from rnnlab.layers.checks import as_array, as_tokens, check_rng
 from rnnlab.layers.recurrent.packing import real_lengths
 from rnnlab.layers.recurrent.reversal import reversed_rows
 from rnnlab.models.base import BatchSize, Model, RegularisationOptions, averaging_size, checked_options
@@ -407,8 +407,7 @@ class SequenceClassifier(Model):
 
     def _labels(self, function: str, labels: Array, rows: int) -> Array:
         function = f"SequenceClassifier.{function}"
-        check_plain(f"{function}: labels", labels)
-        labels = np.asarray(labels)
+        labels = as_array(f"{function}: labels", labels)
         if labels.shape != (rows,):
             raise InputError(f"{function}: labels has shape {labels.shape}, expected (N,) = {(rows,)}")
         return as_tokens(function, "labels", labels, self.num_classes, of="classes")

@@ -26,6 +26,27 @@ def test_rows_of_different_lengths():
         CaptioningRNN(WORDS, 8).loss(np.zeros((2, 8)), RAGGED)
 
 
+def test_nested_lists_of_different_lengths():
+    model, captioner = SequenceClassifier(3, 2, 4), CaptioningRNN(WORDS, 2)
+    x, features, captions = np.ones((2, 2, 2)), np.ones((2, 2)), [[1, 4, 2], [1, 2, 0]]
+    for match, function, arguments, options in (
+        ("x", model.loss, ([[[1, 2]], [[1, 2], [3, 4]]], [0, 1]), {}),
+        ("labels", model.loss, (x, [[0], [1, 2]]), {}),
+        ("lengths", model.loss, (x, [0, 1], [[1], [1, 2]]), {}),
+        ("features", captioner.loss, ([[1, 2], [1]], captions), {}),
+        ("sentence_weights", captioner.loss, (features, captions), {"sentence_weights": [[1], [1, 2]]}),
+        ("sentence_lengths", captioner.loss, (features, captions), {"sentence_lengths": [[1], [1, 2]]}),
+    ):
+        with pytest.raises(ValueError, match=rf"\.loss: {match} has rows of different lengths, expected an"):
+            function(*arguments, **options)
+
+
+@pytest.mark.parametrize("rng", [-1, 1.5, "a"])
+def test_what_is_no_seed(rng):
+    with pytest.raises(ValueError, match="CaptioningRNN: rng is .*, expected a numpy Generator or a seed"):
+        CaptioningRNN(WORDS, 2, rng=rng)
+
+
 def test_gradients_that_are_no_parameters():
     model = SequenceClassifier(3, 2, 4)
     x, labels, grads = np.zeros((2, 3, 2), np.float32), np.array([0, 1]), {"Wx": np.zeros((2, 16))}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.layers.checks import as_padded, as_tokens, check_plain, check_real
+from rnnlab.layers.checks import as_array, as_padded, as_tokens, check_real
 from rnnlab.layers.recurrent.packing import as_rows, lengths_to_last
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import Primitives, ops_for
@@ -184,8 +184,7 @@ def check_sentence_weights(function: str, weights: Array, shape: tuple[int, ...]
     ValueError, TypeError
         If their shape is not ``shape``, or a weight is not a finite real number.
     """
-    check_plain(f"{function}: sentence_weights", weights)
-    weights = np.asarray(weights)
+    weights = as_array(f"{function}: sentence_weights", weights)
     check_real(f"{function}: sentence_weights", weights)
     _check_one_each(function, "sentence_weights", weights, shape)
     finite = np.isfinite(weights)
@@ -206,8 +205,7 @@ def check_sentence_lengths(function: str, lengths: Array, shape: tuple[int, ...]
     ValueError, TypeError
         If their shape is not ``shape``, or a length is not an integer in [0, most].
     """
-    check_plain(f"{function}: sentence_lengths", lengths)
-    lengths = np.asarray(lengths)
+    lengths = as_array(f"{function}: sentence_lengths", lengths)
     if lengths.dtype.kind not in "iu":
         raise InputTypeError(f"{function}: sentence_lengths has dtype {lengths.dtype}, expected integers")
     _check_one_each(function, "sentence_lengths", lengths, shape)
