@@ -4,7 +4,7 @@
 
     z_t    attention of h_{t-1} to a memory, the source         X. Chen et al. 2018, eqs 3-4 (LSTM)
     t_t    attention of h_{t-1} to h_1 .. h_{t-1}, the target   Xia et al. 2017, eqs 6-7 and 10 (GRU)
-           or h_{t-delay} alone, zero in the first steps        Xia et al. 2017, section 3.4, delayed memory
+           or h_{t-delay} alone, zero for t <= delay            Xia et al. 2017, section 3.4, delayed memory
 
 Any cell works, with source, target, or both. In the GRU the reset gate acts on h_{t-1} Wh of the candidate
 alone, not on the contexts (Xia et al. 2017, eq. 10). A selector beta_t = sigmoid(h_{t-1} . w + b) may scale
@@ -136,7 +136,8 @@ def attentive_forward(
         Whether the cell attends to its own past.
     target_delay : int, optional
         At least 2, with ``target``: no attention to the past; the context is the state this many steps back
-        (Xia et al. 2017, section 3.4), and zero in the first steps. It has no parameters but Wt.
+        (Xia et al. 2017, section 3.4), and zero in the first ``target_delay`` steps, since the initial
+        state is not part of the past. It has no parameters but Wt.
     regularisation : Regularisation, or a mapping of its fields, optional
         Dropout and zoneout of the recurrence; none if left out. Attention reads the state without dropout.
     rng : numpy Generator, optional
