@@ -37,7 +37,8 @@ def add(commands: Any) -> None:
         "--min-count",
         type=positive_integer,
         default=5,
-        help="the vocabulary has the words that occur at least this many times in the training captions",
+        metavar="N",
+        help="the vocabulary has the words with at least N occurrences in the training captions (default: 5)",
     )
     prepare.add_argument(
         "--max-size",
@@ -45,7 +46,13 @@ def add(commands: Any) -> None:
         metavar="N",
         help="the vocabulary has the N most frequent of these words at most",
     )
-    prepare.add_argument("--max-words", type=positive_integer, default=15, help="longer captions are cut")
+    prepare.add_argument(
+        "--max-words",
+        type=positive_integer,
+        default=15,
+        metavar="N",
+        help="longer captions are cut to N words (default: 15)",
+    )
     prepare.add_argument(
         "--pca-components",
         "--pca",

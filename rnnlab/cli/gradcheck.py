@@ -37,9 +37,14 @@ def add(commands: Any) -> None:
         help="number of processes (default: %(default)s, one per processor; a GPU uses one)",
     )
     check.add_argument(
-        "--tolerance", type=positive_number, default=1e-7, help="largest relative error that passes"
+        "--tolerance",
+        type=positive_number,
+        default=1e-7,
+        help="largest relative error that passes (default: 1e-7)",
     )
-    check.add_argument("--seed", type=natural_number, default=0, help="draws the inputs and the dropout")
+    check.add_argument(
+        "--seed", type=natural_number, default=0, help="the seed of inputs and dropout masks (default: 0)"
+    )
     add_device(check)
 
 

@@ -286,10 +286,12 @@ class DecodingTable:
     top_p: Annotated[float, Range("(0, 1]")] = 1.0
 
     def __post_init__(self) -> None:
-        most = self.beam_size if self.method == "beam" else 1
-        if self.n_best > most:
-            cure = ", its beam_size" if self.method == "beam" else ""
-            raise InputError(f"n_best is {self.n_best}, but {self.method} search finds at most {most}{cure}")
+        if self.method == "beam" and self.n_best > self.beam_size:
+            raise InputError(
+                f"n_best is {self.n_best}, expected at most {self.beam_size}, beam_size: increase beam_size"
+            )
+        if self.method != "beam" and self.n_best > 1:
+            raise InputError(f"n_best is {self.n_best}, expected 1 with method {self.method!r}")
         if self.min_length > self.max_length:
             raise InputError(
                 f"min_length is {self.min_length}, expected at most {self.max_length}, max_length"

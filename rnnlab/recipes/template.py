@@ -105,6 +105,7 @@ def _toml(value: Any) -> str:
 
 def _plain(text: str) -> str:
     """A description without the markup of docstrings, and with TOML's values instead of Python's."""
+    text = re.sub(r" \(:mod:`[^`]+`\)", "", text)  # for readers of the API reference
     text = re.sub(r":\w+:`~?([^`]+)`", lambda match: match[1].rpartition(".")[2], text)
     text = re.sub(r"``\{(.+?)\}``", lambda match: f"{{ {_inline(match[1])} }}", text)
     return re.sub(r"\bNone\b", '"none"', text).replace("``", "")

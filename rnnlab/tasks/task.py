@@ -209,7 +209,7 @@ def chosen_on(split: str, recipe: Any) -> list[str]:
     """The note on scores of the split on which the epoch was chosen, if it was chosen at all."""
     if split != "val" or not recipe.stages()[-1].training.restore_best:
         return []
-    return ["the epoch was chosen on val: publish scores of a split that chose nothing, such as test"]
+    return ["the best epoch was chosen on val: publish the scores of another split, such as test"]
 
 
 def limited(wanted: int | None, count: int) -> int:

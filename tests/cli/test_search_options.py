@@ -46,7 +46,7 @@ def test_a_narrow_beam_finds_fewer_sentences_than_the_recipe_asks_for():
     assert search_options(recipe, Namespace(beam_size=5)).n_best == 3
     assert search_options(recipe, Namespace(beam_size=5, n_best=4)).n_best == 4
     assert search_options(recipe, Namespace(method="greedy")).n_best == 1
-    with pytest.raises(ValueError, match="n_best is 3, but beam search finds at most 2"):
+    with pytest.raises(ValueError, match="n_best is 3, expected at most 2, beam_size"):
         search_options(recipe, Namespace(beam_size=2, n_best=3))
 
 

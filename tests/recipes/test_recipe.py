@@ -128,7 +128,7 @@ def test_overrides(file):
             "data.global_features=pca",
             "--set: data.global_features is 'pca', which needs features 'local'",
         ),
-        ("decoding.n_best=4", "decoding.n_best is 4, but beam search finds at most 3"),
+        ("decoding.n_best=4", "decoding.n_best is 4, expected at most 3, beam_size"),
         ("callbacks.every=5", "--set: callbacks.every is 5, which needs json_lines, tensorboard, wandb or"),
         ("callbacks.wandb_project=a", "--set: callbacks.wandb_project is 'a', which needs wandb = true"),
         (

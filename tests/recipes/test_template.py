@@ -44,6 +44,7 @@ def test_help_and_expectation():
         "word_dropout = 0.0\n"
     ) in text
     assert "# The update rule: a built-in one" in text
+    assert "with adam it is AdamW. A number" in " ".join(text.replace("\n#", "").split())
     assert "regularisation.zoneout_h = 0.0" in text
 
 

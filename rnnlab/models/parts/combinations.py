@@ -82,8 +82,8 @@ def _check_layers(model: str, options: Mapping[str, Any]) -> None:
     """Raise ValueError if there are too few layers for the image, or for dropout between layers."""
     if options.get("image_input") == "second_layer" and options.get("decoder_layers") == 1:
         raise InputError(
-            f"{model}: decoder_layers is 1, which has no layer 2 for the image: with image_input "
-            "'second_layer' expected at least 2, or leave it out"
+            f"{model}: decoder_layers is 1, expected at least 2 with image_input 'second_layer', whose "
+            "image needs a second layer: increase or remove decoder_layers"
         )
     counts = {"num_layers": options.get("num_layers"), "decoder_layers": num_decoder_layers(options)}
     counts = {name: count for name, count in counts.items() if name in options}
@@ -137,11 +137,13 @@ def _check_attention_dim(model: str, reviewer: ReviewerOptions, options: Mapping
     if attention == "additive" or reviewer.blocks:
         return
     if attention:
-        raise InputError(f"{given}, which needs additive scores, found attention {attention!r}: leave it out")
+        raise InputError(f"{given}, which needs attention 'additive', found {attention!r}: remove it")
     if not options["target_attention"]:
-        raise InputError(f"{given}, which needs attention or target_attention: set one, or leave it out")
+        raise InputError(
+            f"{given}, which needs attention or target_attention: set one of these, or remove attention_dim"
+        )
     if options.get("target_delay") is not None:
-        raise InputError(f"{given}, which has no effect with target_delay and no attention: leave it out")
+        raise InputError(f"{given}, which has no effect with target_delay and no attention: remove it")
 
 
 def _check_dot(model: str, reviewer: ReviewerOptions, options: Mapping[str, Any]) -> None:

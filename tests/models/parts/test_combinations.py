@@ -27,27 +27,27 @@ def classifier(**options):
         (
             captioner,
             {"attention_dim": 5},
-            "which needs attention or target_attention: set one, or leave it out",
+            "which needs attention or target_attention: set one of these, or remove attention_dim",
         ),
         (
             translator,
             {"attention_dim": 5},
-            "which needs attention or target_attention: set one, or leave it out",
+            "which needs attention or target_attention: set one of these, or remove attention_dim",
         ),
         (
             captioner,
             {"attention_dim": 5, "attention": "dot"},
-            "additive scores, found attention 'dot': leave it",
+            "needs attention 'additive', found 'dot': remove it",
         ),
         (
             translator,
             {"attention_dim": 5, "attention": "bilinear"},
-            "additive scores, found attention 'bilinear'",
+            "needs attention 'additive', found 'bilinear'",
         ),
         (
             captioner,
             {"attention_dim": 5, "target_attention": True, "target_delay": 2},
-            "which has no effect with target_delay and no attention: leave it out",
+            "which has no effect with target_delay and no attention: remove it",
         ),
         (captioner, {"target_delay": 2}, "which needs target_attention, found False"),
         (translator, {"target_delay": 3}, "which needs target_attention, found False"),
@@ -68,7 +68,11 @@ def classifier(**options):
             "needs decoder_layers of at least 2: it is dropout between layers",
         ),
         (classifier, {"layer_dropout": 0.5}, "needs num_layers of at least 2: it is dropout between layers"),
-        (captioner, {"decoder_layers": 1, "image_input": "second_layer"}, "no layer 2 for the image: with"),
+        (
+            captioner,
+            {"decoder_layers": 1, "image_input": "second_layer"},
+            "expected at least 2 with image_input 'second_layer'",
+        ),
         (captioner, {"discriminative": 0.5}, "needs the thought vectors of a reviewer: set"),
         (
             translator,
