@@ -34,7 +34,7 @@ def write_assignment(directory: str | os.PathLike[str]) -> Path:
     """
     source, target = Path(assignment.__file__).parent, Path(directory) / PACKAGE
     if os.path.lexists(target):
-        raise FileExistsError(f"{target} exists, expected no such folder: nothing is written")
+        raise FileExistsError(f"{target} already exists, expected no such folder: choose another one")
     with atomic_folder("write_assignment: directory", target) as folder:
         for path in sorted(source.rglob("*.py")):
             with atomic_write(folder / path.relative_to(source)) as temporary:

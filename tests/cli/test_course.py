@@ -16,7 +16,7 @@ def test_the_assignment_is_written_once(tmp_path, capsys):
     assert capsys.readouterr().out == f"Wrote {written}. Fill in rnn_layers.py, then classifiers/rnn.py.\n"
     assert (written / "classifiers" / "rnn.py").is_file()
     assert cli.main(["course", "cs231n", str(directory)]) == 2
-    message = f"rnnlab course: {written} exists, expected no such folder: nothing is written\n"
+    message = f"rnnlab course: {written} already exists, expected no such folder: choose another one\n"
     assert capsys.readouterr() == ("", message)
 
 

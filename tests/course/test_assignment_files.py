@@ -194,7 +194,9 @@ def test_a_folder_that_exists_is_left_alone(tmp_path):
     mine = written / "rnn_layers.py"
     mine.write_text("mine")
     files = sorted(written.rglob("*"))
-    with pytest.raises(FileExistsError, match=r"cs231n exists, expected no such folder: nothing is written$"):
+    with pytest.raises(
+        FileExistsError, match=r"cs231n already exists, expected no such folder: choose another one$"
+    ):
         write_assignment(tmp_path / "new" / "folder")
     assert mine.read_text() == "mine"
     assert sorted(written.rglob("*")) == files
