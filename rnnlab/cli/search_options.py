@@ -23,7 +23,7 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True, first: b
         "decoding",
         "the defaults are those of the recipe; options of beam search or of sampling choose that method",
     )
-    group.add_argument("--method", choices=get_args(SearchMethod))
+    group.add_argument("--method", choices=get_args(SearchMethod), help="the search")
     _add_beam(group)
     if n_best:
         group.add_argument(

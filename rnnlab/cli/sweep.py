@@ -1,4 +1,4 @@
-"""``rnnlab sweep``: train a grid of settings, or several recipes, side by side, and show their scores."""
+"""``rnnlab sweep``: train a grid of settings, or several recipes, in parallel, and show their scores."""
 
 from __future__ import annotations
 
@@ -59,9 +59,11 @@ class Trial(NamedTuple):
 
 def add(commands: Any) -> None:
     """Add the command's arguments."""
-    sweep = commands.add_parser("sweep", help="train a grid of settings, or several recipes, side by side")
+    sweep = commands.add_parser("sweep", help="train a grid of settings, or several recipes, in parallel")
     sweep.set_defaults(run=_sweep)
-    sweep.add_argument("recipes", nargs="+", metavar="RECIPE", help="as those of rnnlab train")
+    sweep.add_argument(
+        "recipes", nargs="+", metavar="RECIPE", help="a TOML file, or a name that rnnlab recipes list shows"
+    )
     sweep.add_argument(
         "--set",
         action="append",

@@ -88,19 +88,19 @@ class Solver:
         The update rule: a built-in one, a registered one (:func:`~rnnlab.training.register_update_rule`), or
         "package.module:Object".
     optim_config : mapping, optional
-        The update rule's hyperparameters, among them ``learning_rate``; its defaults for those left out.
-        The page Training of the guide lists the keys of update rules and schedules.
+        Hyperparameters of the update rule, such as ``learning_rate``; those left out have its defaults. The
+        page Training of the guide lists the keys of update rules and schedules.
     schedule : mapping or callable, optional
         Factor of the learning rate over time: ``{"name": "exponential", "decay": 0.95}``. The name is
         constant, exponential, step, plateau, cosine, warmup, a registered name
         (:func:`~rnnlab.training.register_schedule`) or "package.module:Object"; constant if left out. In
         Python it may be a function of the iteration and the epoch, both from 0:
-        ``lambda iteration, epoch: 0.5**epoch``. It is not saved, so :meth:`resume` needs it again.
+        ``lambda iteration, epoch: 0.5**epoch``. It is not saved: pass it to :meth:`resume` again.
     learning_rate_factors : mapping, optional
         Factors of the learning rate of single parameters, by patterns of names; the first one that matches
         applies, and without any it is 1: ``{"W_embed": 0.1, "encoder_*": 0.5}``.
     weight_decay : float or mapping, optional
-        Decoupled weight decay, w -= learning_rate decay w before each update; with adam it is AdamW
+        Decoupled weight decay, w -= learning_rate * decay * w before each update; with adam it is AdamW
         (:mod:`rnnlab.training.parameter_groups`). A number is the decay of all matrices, not of biases. A
         mapping has patterns of names; the first one that matches applies: ``{"W_embed": 0, "*W*": 1e-4}``.
     scheduled_sampling : mapping, optional
@@ -125,8 +125,8 @@ class Solver:
         ``part_of``. A batch with fewer examples has one part per example.
     graphs : bool, optional
         On a GPU, launch each step as a CUDA graph, captured at the second batch of a shape
-        (:mod:`rnnlab.training.step_graphs`), which leaves the CPU next to idle. Sequences are padded to
-        multiples of 8 steps; losses and gradients are the same up to rounding, dropout draws other masks. Not
+        (:mod:`rnnlab.training.step_graphs`), so that the CPU has almost nothing to do. Sequences are padded
+        to multiples of 8 steps; losses and gradients are the same up to rounding, dropout masks differ. Not
         with ``scheduled_sampling``, several ranks, or an update rule that is not built in. If left out,
         graphs are used wherever possible for models and cells whose classes are the library's own.
     matmul : str, optional
@@ -163,7 +163,7 @@ class Solver:
     checkpoint_every : int, optional
         Iterations between checkpoints within an epoch, in addition to the one at its end. Needs ``run_dir``.
     checkpoint_minutes : float, optional
-        Minutes between checkpoints within an epoch, likewise.
+        Minutes between checkpoints within an epoch. Needs ``run_dir``.
     prefetch : int
         Number of batches that a thread prepares ahead with ``data.batch``. The batches and their order do not
         depend on it. With 0, or for data whose ``in_memory`` is true, the main thread prepares each batch.

@@ -402,12 +402,12 @@ def _announce(folder: Path | None) -> None:
         return
     os.environ[_ANNOUNCED] = "1"
     missing, versions = len(_missing(folder)), sum(len(each.dtypes) for each in _KERNELS)
-    work = f"{missing} of {versions} kernels are not compiled yet; each is when it is needed, in 1 to 8 s"
+    work = f"{missing} of {versions} kernels are not compiled yet; each takes 1 to 8 s when it is first used"
     if folder:
         minutes = max(1, round(missing / 40 / default_jobs()))
         notice = (
-            f"{work}, and saved. A training needs 10 to 20 of all; rnnlab kernels --warm-up compiles "
-            f"those that are missing, in about {minutes} min"
+            f"{work}, and is then saved. A training uses 10 to 20; rnnlab kernels --warm-up compiles "
+            f"all that are missing, in about {minutes} min"
         )
     else:
         notice = f"{work}. They cannot be saved: set NUMBA_CACHE_DIR to a folder that can be written"
@@ -431,7 +431,9 @@ def tell_compiled() -> None:
     if _announced:
         _announced = False
         work = f"{len(_compiled)} compiled in {sum(_compiled):.0f} s"
-        print(f"rnnlab: the first training step has its kernels, {work}", file=sys.stderr, flush=True)
+        print(
+            f"rnnlab: the kernels of the first training step are ready: {work}", file=sys.stderr, flush=True
+        )
 
 
 @functools.cache

@@ -138,9 +138,9 @@ def test_the_first_use_says_once_what_takes_so_long(capsys, cache, monkeypatch):
     doubled(np.float64, first)
     message = capsys.readouterr().err
     assert re.fullmatch(
-        r"rnnlab: 2 of 2 kernels are not compiled yet; each is when it is needed, in 1 to 8 s, and saved\. "
-        r"A training needs 10 to 20 of all; rnnlab kernels --warm-up compiles those that are missing, in "
-        r"about 1 min\n",
+        r"rnnlab: 2 of 2 kernels are not compiled yet; each takes 1 to 8 s when it is first used, "
+        r"and is then saved\. A training uses 10 to 20; rnnlab kernels --warm-up compiles all "
+        r"that are missing, in about 1 min\n",
         message,
     )
     assert str(cache) not in message  # no path of a machine in the outputs of a notebook
@@ -161,7 +161,9 @@ def test_the_end_of_compiling_is_said_once_and_only_after_its_beginning(capsys, 
     capsys.readouterr()
     tell_compiled()
     message = capsys.readouterr().err
-    assert re.fullmatch(r"rnnlab: the first training step has its kernels, 2 compiled in \d s\n", message)
+    assert re.fullmatch(
+        r"rnnlab: the kernels of the first training step are ready: 2 compiled in \d s\n", message
+    )
     tell_compiled()
     monkeypatch.setenv(kernels._ANNOUNCED, "1")  # as in a child process
     doubled(np.float32, kernel("T[::1], T[::1]", arguments="x (n,); out! (n,)")(add_one))
