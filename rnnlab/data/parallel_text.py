@@ -301,7 +301,7 @@ def read_lines(path: PathLike) -> list[str]:
 
 
 def _lines(path: PathLike) -> Iterator[str]:
-    return text_lines(path, "one sentence per line")
+    return text_lines(path, "a text file with one sentence per line")
 
 
 def _pairs(
@@ -333,7 +333,7 @@ def _code_comments(path: PathLike) -> Iterator[Pair]:
 
 def _files_by_split(folder: Path, language: str) -> dict[str, Path]:
     if not folder.is_dir():
-        raise FileNotFoundError(f"{folder}: found no such folder, expected one of parallel text")
+        raise FileNotFoundError(f"{folder}: found no such folder, expected a folder of parallel text")
     files: dict[str, Path] = {}
     for ending in (f".{language}", f".{language}.gz"):
         # not hidden files, such as those that macOS creates
