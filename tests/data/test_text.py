@@ -1,4 +1,4 @@
-"""TextData: vocabulary, rows, batches, prompts, text files and errors."""
+"""TextData: vocabulary, rows, batches, text files and errors; test_text_inputs.py has prompts."""
 
 import gzip
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from rnnlab.data import ParallelData, TextData, open_text
-from rnnlab.data.text import TEXT_TOKENIZERS
 from rnnlab.data.vocabulary import END, NULL, START, UNK
 
 SENTENCES = {"train": [["a", "b"], ["a"], ["b", "c", "b", "a"]], "val": [["b", "d"], []]}
@@ -78,37 +77,6 @@ def test_fingerprints_tell_data_apart():
     changed = TextData(SENTENCES | {"val": [["b", "a"], []]}).fingerprint()
     assert changed["train"] == expected["train"]
     assert changed["val"] != expected["val"]
-
-
-# ---------------------------------------------------------------- prompts and texts
-
-
-@pytest.mark.parametrize(
-    ("tokenizer", "text", "written"),
-    [
-        ("text", "A man's dog!", "a man 's dog !"),
-        ("spaces", "A dog!", "A dog!"),
-        ("characters", "Ab b", "Ab b"),
-    ],
-)
-def test_prompts_and_texts(tokenizer, text, written):
-    words = TEXT_TOKENIZERS[tokenizer](text)
-    data = TextData({"train": [words]}, tokenizer=tokenizer)
-    prompt = data.prompt(text)
-    assert prompt.shape == (1, 1 + len(words))
-    assert prompt[0, 0] == START
-    assert data.text(prompt[0]) == written
-    np.testing.assert_array_equal(data.prompt(""), [[START]])
-    assert data.preprocessing() == {"tokenizer": tokenizer}
-
-
-def test_a_prompt_of_unknown_words():
-    data = TextData({"train": [["a", "<UNK>"]]}, tokenizer="spaces")
-    for text, word in (("a dog", "dog"), ("<END> a", "<END>"), ("<UNK>", "<UNK>")):
-        with pytest.raises(
-            ValueError, match=f"TextData.prompt: text has '{word}', expected words of the voc"
-        ):
-            data.prompt(text)
 
 
 # ---------------------------------------------------------------- files

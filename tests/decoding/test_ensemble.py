@@ -5,6 +5,7 @@ import pytest
 
 from rnnlab.decoding import Ensemble, beam_search, greedy, sample
 from rnnlab.decoding.ensemble import averaged
+from rnnlab.models import LanguageModel
 from rnnlab.ops import ops_on
 
 from .toys import START, AttendingModel, TableModel, assert_same_hypotheses
@@ -198,3 +199,13 @@ def test_the_likelihood_needs_a_token_of_padding(rng):
     models[1].null_token = 9
     total, tokens = Ensemble(models).nll([0], np.array([[0, 3, 1, 9]]))
     assert (tokens, total > 0) == (2, True)
+
+
+def test_the_likelihood_of_sentences_without_a_source():
+    words = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "a", "b"])}
+    models = [LanguageModel(words, 2, 3, dtype=np.float64, rng=seed) for seed in (0, 1)]
+    sentences = [[1, 3, 4, 2], [1, 2, 0, 0]]
+    assert Ensemble(models[:1]).nll(sentences) == pytest.approx(models[0].nll(sentences))
+    nats, tokens = Ensemble(models).nll(sentences)
+    assert tokens == 4
+    assert nats < max(model.nll(sentences)[0] for model in models)

@@ -6,10 +6,17 @@ from typing import get_args, get_type_hints
 import pytest
 
 from rnnlab.recipes import data
-from rnnlab.recipes.recipe import CaptioningRecipe, ClassificationRecipe, TranslationRecipe, recipe_from_dict
+from rnnlab.recipes.recipe import (
+    CaptioningRecipe,
+    ClassificationRecipe,
+    LanguageRecipe,
+    TranslationRecipe,
+    recipe_from_dict,
+)
 
 RECIPES = {kind: CaptioningRecipe for kind in ("shapes", "course", "karpathy", "coco")}
 RECIPES |= {"parallel": TranslationRecipe, "habeas": TranslationRecipe}
+RECIPES["text"] = LanguageRecipe
 RECIPES |= {"mnist": ClassificationRecipe, "digits": ClassificationRecipe}
 TABLES = [table for table in vars(data).values() if dataclasses.is_dataclass(table)]
 

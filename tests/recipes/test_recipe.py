@@ -5,6 +5,7 @@ import pytest
 from rnnlab.metrics import METRICS
 from rnnlab.recipes.recipe import (
     ClassificationRecipe,
+    LanguageRecipe,
     TranslationRecipe,
     load_recipe,
     recipe_from_dict,
@@ -219,9 +220,27 @@ def test_the_kind_of_data_makes_a_recipe_one_of_translations(file):
         assert f"--set: {message}" in str(error.value)
     with pytest.raises(
         RecipeError,
-        match=r"data\.kind is missing, expected one of .* 'coco', 'parallel', 'habeas', 'mnist', 'digits'",
+        match=r"data\.kind is missing, expected one of .* 'parallel', 'habeas', 'text', 'mnist', 'digits'",
     ):
         recipe_from_dict({"data": {}})
+
+
+def test_the_kind_of_data_makes_a_recipe_one_of_language_models(file):
+    file.write_text('[data]\nkind = "text"\ntrain = "x"\n[model]\ndecoder_layers = 2')
+    recipe = load_recipe(file, ["decoding.method=sample", "data.tokenizer=characters"])
+    assert isinstance(recipe, LanguageRecipe)
+    assert (recipe.model.decoder_layers, recipe.data.val, recipe.evaluation.max_sentences) == (2, None, None)
+    for override, message in (
+        ("model.attention=additive", "model.attention is unknown"),
+        ("model.attention_dim=3", "model.attention_dim is 3, which needs"),
+        ("evaluation.metrics=['BLEU']", "evaluation.metrics is unknown"),
+        ("training.monitor=BLEU", "training.monitor is 'BLEU', expected one of val_loss, val_perplexity"),
+        ("data.tokenizer=sentencepiece", "data.tokenizer is 'sentencepiece', expected one of 'text', "),
+        ("stage=[{self_critical = {}}]", "stage.1.self_critical is for models that caption images"),
+    ):
+        with pytest.raises(RecipeError) as error:
+            load_recipe(file, [override])
+        assert message in str(error.value)
 
 
 def test_the_kind_of_data_makes_a_recipe_one_of_classes(file):

@@ -222,7 +222,7 @@ def test_errors_name_what_is_wrong(arguments, message, run, file, tmp_path, caps
 
 
 def test_there_is_nothing_to_search_for(run):
-    with pytest.raises(ValueError, match="decoding is given, but a model that classifies"):
+    with pytest.raises(ValueError, match="decoding is given, but the scores of a model that classifies need"):
         runs.evaluate(runs.load_run(run), decoding=DecodingTable())
 
 

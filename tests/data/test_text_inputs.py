@@ -1,0 +1,40 @@
+"""Prompts and texts of a language model, also from what a checkpoint saves."""
+
+import numpy as np
+import pytest
+
+from rnnlab.data import TextData
+from rnnlab.data.text_inputs import TEXT_TOKENIZERS, TextInputs
+from rnnlab.data.vocabulary import END, NULL, START
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "written"),
+    [
+        ("text", "A man's dog!", "a man 's dog !"),
+        ("spaces", "A dog!", "A dog!"),
+        ("characters", "Ab b", "Ab b"),
+    ],
+)
+def test_prompts_and_texts(tokenizer, text, written):
+    words = TEXT_TOKENIZERS[tokenizer](text)
+    data = TextData({"train": [words]}, tokenizer=tokenizer)
+    inputs = TextInputs.from_saved(data.vocabulary.idx_to_word, data.preprocessing())
+    assert inputs == data.inputs
+    prompt = inputs.prompt(text)
+    assert prompt.shape == (1, 1 + len(words))
+    np.testing.assert_array_equal(data.prompt(text), prompt)
+    assert inputs.text(prompt[0]) == data.text(prompt[0]) == written
+    assert inputs.text([START, *prompt[0, 1:], END, NULL]) == written
+    np.testing.assert_array_equal(inputs.prompt(""), [[START]])
+
+
+def test_a_prompt_of_unknown_words():
+    inputs = TextData({"train": [["a", "<UNK>"]]}, tokenizer="spaces").inputs
+    for text, word in (("a dog", "dog"), ("<END> a", "<END>"), ("<UNK>", "<UNK>")):
+        with pytest.raises(ValueError, match=f"the prompt has '{word}', expected words of the vocabulary"):
+            inputs.prompt(text)
+
+
+def test_composed_characters():
+    assert TEXT_TOKENIZERS["characters"]("n\u0303a") == ["ñ", "a"]
