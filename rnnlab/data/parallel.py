@@ -19,17 +19,24 @@ from typing import Any, Literal
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, joined_hash, word_hash
-from rnnlab.data.sentences import Sentences, SentenceWriter, TokenRows, WordNumbers, Words
+from rnnlab.data.sentences import (
+    Sentences,
+    SentenceWriter,
+    TokenRows,
+    WordNumbers,
+    Words,
+    checked_words,
+    first_words,
+    word_counts,
+)
 from rnnlab.data.split_data import SplitData, batches, batches_by_length, drawn
 from rnnlab.data.subwords import SUBWORDS, Subwords
-from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
+from rnnlab.data.vocabulary import NULL, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_options
 from rnnlab.types import Indices
 
 Pair = tuple[Words, Words]  # a source and a target
-
-_SHOWN = 30  # the most words of a sentence in a summary
 
 
 @dataclass(frozen=True)
@@ -271,7 +278,7 @@ class ParallelData(SplitData[ParallelSplit]):
             )
         lines.append(f"{'split':<18}{'pairs':>9}{'words':>16}{'longest':>14}{'<UNK>':>16}")
         for name, split in self.splits.items():
-            counts = [_counts(split.source_rows, 1), _counts(split.target_rows, 2)]
+            counts = [word_counts(split.source_rows, 1), word_counts(split.target_rows, 2)]
             words, longest, unknown = (" | ".join(column) for column in zip(*counts, strict=True))
             lines.append(f"{name:<18}{len(split):>9,}{words:>16}{longest:>14}{unknown:>16}")
         for name, split in self.splits.items():
@@ -279,7 +286,7 @@ class ParallelData(SplitData[ParallelSplit]):
                 lines.append(f"{name}: {1 + len(split.further)} references of each source")
         for name, split in self.splits.items():
             for pair in zip(split.source[:1], split.target[:1], strict=True):
-                lines.append(f"{name}: {' | '.join(map(_begin, pair))}")
+                lines.append(f"{name}: {' | '.join(map(first_words, pair))}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -308,7 +315,7 @@ class ParallelData(SplitData[ParallelSplit]):
             raise InputError(
                 f"ParallelData: {self.name}: found {found or 'no split'}, expected pairs of a split train"
             )
-        source_words, target_words = map(_checked_words, numbers)
+        source_words, target_words = (checked_words("ParallelData", each) for each in numbers)
         return {
             split: (source.sentences(source_words), target.sentences(target_words))
             for split, (source, target) in written.items()
@@ -357,7 +364,7 @@ class ParallelData(SplitData[ParallelSplit]):
                         f"ParallelData: references of {split} are {len(writer):,} sentences, expected "
                         f"{len(sentences[split][0]):,}, one for each source"
                     )
-        words = _checked_words(numbers)
+        words = checked_words("ParallelData", numbers)
         return {split: tuple(each.sentences(words) for each in some) for split, some in written.items()}
 
     def _vocabulary(self, side: int, train: Sentences, min_count: int, max_size: int | None) -> Vocabulary:
@@ -377,25 +384,3 @@ def _checked_pairs(split: str, pairs: Iterable[Pair]) -> Iterator[Pair]:
                 f"ParallelData: {split} has {pair!r:.60}, expected pairs: the words of a source and a target"
             )
         yield pair[0], pair[1]
-
-
-def _checked_words(numbers: WordNumbers) -> list[str]:
-    """The words by number."""
-    for word in numbers:
-        if not isinstance(word, str):
-            raise InputTypeError(
-                f"ParallelData: a sentence has {word!r:.40}, expected words, which are strings"
-            )
-    return list(numbers)
-
-
-def _begin(words: Words) -> str:
-    """The first words of a sentence."""
-    return " ".join([*words[:_SHOWN], *["..."] * (len(words) > _SHOWN)])
-
-
-def _counts(rows: TokenRows, special: int) -> tuple[str, str, str]:
-    """Mean and largest number of words, share of <UNK>; ``special`` tokens of each row are not words."""
-    lengths = rows.lengths() - special
-    mean = lengths.mean() if len(rows) else 0.0
-    return f"{mean:.1f}", f"{lengths.max(initial=0)}", f"{rows.count(UNK) / max(1, lengths.sum()):.1%}"

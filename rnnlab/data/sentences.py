@@ -15,11 +15,12 @@ from typing import overload
 
 import numpy as np
 
-from rnnlab.data.vocabulary import END, NULL, START
+from rnnlab.data.vocabulary import END, NULL, START, UNK
 from rnnlab.errors import InputTypeError
 
 Words = Sequence[str]
 
+_SHOWN = 30  # the most words of a sentence in a summary
 _AT_ONCE = 1 << 14  # sentences whose tokens are joined at once
 _COUNTED_AT_ONCE = 1 << 22  # words that are counted at once
 
@@ -172,3 +173,31 @@ class TokenRows:
 
     def __len__(self) -> int:
         return len(self._sentences)
+
+
+def word_counts(rows: TokenRows, special: int) -> tuple[str, str, str]:
+    """Mean and largest number of words, share of <UNK>; ``special`` tokens of each row are not words."""
+    lengths = rows.lengths() - special
+    mean = lengths.mean() if len(rows) else 0.0
+    return f"{mean:.1f}", f"{lengths.max(initial=0)}", f"{rows.count(UNK) / max(1, lengths.sum()):.1%}"
+
+
+def first_words(words: Words) -> str:
+    """The first words of a sentence."""
+    return " ".join([*words[:_SHOWN], *["..."] * (len(words) > _SHOWN)])
+
+
+def checked_words(function: str, numbers: WordNumbers) -> list[str]:
+    """The distinct words by number.
+
+    Raises
+    ------
+    TypeError
+        If one is not a string. The error begins with ``function``.
+    """
+    for word in numbers:
+        if not isinstance(word, str):
+            raise InputTypeError(
+                f"{function}: a sentence has {word!r:.40}, expected words, which are strings"
+            )
+    return list(numbers)

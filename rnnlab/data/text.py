@@ -14,7 +14,16 @@ import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, joined_hash
 from rnnlab.data.parallel_text import Tokenize
-from rnnlab.data.sentences import Sentences, SentenceWriter, TokenRows, WordNumbers, Words
+from rnnlab.data.sentences import (
+    Sentences,
+    SentenceWriter,
+    TokenRows,
+    WordNumbers,
+    Words,
+    checked_words,
+    first_words,
+    word_counts,
+)
 from rnnlab.data.split_data import SplitData, batches, batches_by_length, drawn
 from rnnlab.data.text_inputs import TEXT_TOKENIZERS, TextInputs
 from rnnlab.data.vocabulary import NULL, Vocabulary
@@ -170,6 +179,21 @@ class TextData(SplitData[TextSplit]):
             for name, split in self.splits.items()
         }
 
+    def describe(self) -> str:
+        """A summary: splits, vocabulary, the number of long sentences, and a sentence of each split."""
+        lines = [f"{self.name}: {len(self.vocabulary):,} words"]
+        if self.max_length is not None:
+            lines.append(
+                f"{self.num_long:,} training sentences of more than {self.max_length} words were left out"
+            )
+        lines.append(f"{'split':<12}{'sentences':>12}{'words':>10}{'longest':>10}{'<UNK>':>10}")
+        for name, split in self.splits.items():
+            words, longest, unknown = word_counts(split.rows, 2)
+            lines.append(f"{name:<12}{len(split):>12,}{words:>10}{longest:>10}{unknown:>10}")
+        for name, split in self.splits.items():
+            lines += [f"{name}: {first_words(words)}" for words in split.sentences[:1]]
+        return "\n".join(lines)
+
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name} {len(split):,} sentences" for name, split in self.splits.items())
         return f"TextData({self.name}: {sizes}; {len(self.vocabulary):,} words)"
@@ -191,11 +215,7 @@ class TextData(SplitData[TextSplit]):
             raise InputError(
                 f"TextData: {self.name}: found {found}{longer}, expected sentences of a split train"
             )
-        words = list(numbers)
-        if other := [word for word in words if not isinstance(word, str)]:
-            raise InputTypeError(
-                f"TextData: a sentence has {other[0]!r:.40}, expected words, which are strings"
-            )
+        words = checked_words("TextData", numbers)
         return {split: each.sentences(words) for split, each in written.items()}
 
     def _written(self, split: str, sentences: Iterable[Words], numbers: WordNumbers) -> SentenceWriter:

@@ -38,6 +38,17 @@ def test_long_training_sentences_are_left_out():
     assert len(TextData(SENTENCES, max_length=1).split("val")) == 2
 
 
+def test_a_summary():
+    lines = TextData(SENTENCES, max_length=2, min_count=2).describe().splitlines()
+    assert lines[:2] == ["text: 5 words", "1 training sentences of more than 2 words were left out"]
+    assert [line.split() for line in lines[2:5]] == [
+        ["split", "sentences", "words", "longest", "<UNK>"],
+        ["train", "2", "1.5", "2", "33.3%"],
+        ["val", "2", "1.0", "2", "100.0%"],
+    ]
+    assert lines[5:] == ["train: a b", "val: b d"]
+
+
 def test_some_training_sentences():
     data = TextData(SENTENCES, max_train=2)
     assert len(data.split("train")) == 2
