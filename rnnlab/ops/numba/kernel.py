@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.environment import environment
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.arguments import PRIMITIVES, Declaration, is_unusual
 from rnnlab.ops.numba import amx, registers
@@ -343,11 +344,10 @@ def named_errors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def warm_up(jobs: int = 1, progress: Callable[..., Iterable[int]] | None = None) -> int:
     """Compile all versions that are not in the cache; see :func:`rnnlab.ops.warm_up`."""
-    folder, announced = cache_folder(), os.environ.get(_ANNOUNCED)
+    folder = cache_folder()
     missing = _missing(None if folder is None else Path(folder))
     names = [(each.function.__module__, each.function.__name__, dtype) for each, dtype in missing]
-    os.environ[_ANNOUNCED] = "1"  # processes inherit it
-    try:
+    with environment(**{_ANNOUNCED: "1"}):  # processes inherit it
         compiled: Iterable[int] = map(_compile_named, names)
         if folder is not None and min(jobs, len(names)) > 1:
             jobs = min(jobs, len(names))
@@ -359,9 +359,6 @@ def warm_up(jobs: int = 1, progress: Callable[..., Iterable[int]] | None = None)
             for dtype in each.dtypes:
                 each.version(dtype)
         return count + len(_compiled) - before
-    finally:
-        if announced is None:
-            del os.environ[_ANNOUNCED]
 
 
 def _compile_named(version: tuple[str, str, str]) -> int:
