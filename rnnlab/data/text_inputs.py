@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from rnnlab.data.parallel_text import TOKENIZERS, Tokenize, compose
-from rnnlab.data.vocabulary import END, NULL, START, UNK, Vocabulary
-from rnnlab.errors import InputError
+from rnnlab.data.vocabulary import START, UNK, Vocabulary
+from rnnlab.errors import InputError, InputTypeError
 
 TEXT_TOKENIZERS: dict[str, Tokenize] = {**TOKENIZERS, "characters": lambda sentence: list(compose(sentence))}
 
@@ -46,7 +46,13 @@ class TextInputs:
         ------
         ValueError
             If the vocabulary lacks a word. The message names it.
+        TypeError
+            If ``text`` is not a string.
         """
+        if not isinstance(text, str):
+            raise InputTypeError(
+                f"prompt: text is a {type(text).__name__}, expected a string; the tokenizer splits it"
+            )
         words = TEXT_TOKENIZERS[self.tokenizer](text)
         tokens = self.vocabulary.tokens_of(words)
         if UNK in tokens:
@@ -55,6 +61,22 @@ class TextInputs:
         return np.array([[START, *tokens]])
 
     def text(self, tokens: Iterable[int]) -> str:
-        """The text of tokens that a model has read or written: its words, or its characters, joined."""
-        words = [self.vocabulary.idx_to_word[each] for each in tokens if each not in (NULL, START, END)]
+        """The text of tokens that a model has read or written: their words, or their characters, joined.
+
+        Parameters
+        ----------
+        tokens : iterable of integers in [0, V)
+            Those after the first <END> are left out, and so are <START> and <NULL>.
+
+        Raises
+        ------
+        IndexError
+            If a token is outside the vocabulary.
+        TypeError
+            If a token is not an integer.
+        """
+        return self.joined(self.vocabulary.words_of("text", tokens))
+
+    def joined(self, words: Iterable[str]) -> str:
+        """The text of the tokenizer's words: characters are joined, words are separated by spaces."""
         return ("" if self.tokenizer == "characters" else " ").join(words)

@@ -187,22 +187,28 @@ class Vocabulary:
         TypeError
             If a token is not an integer.
         """
+        return " ".join(self.words_of("decode", ids))
+
+    def words_of(self, function: str, ids: Iterable[int]) -> list[str]:
+        """The words of :meth:`decode`, as a list. ``function`` begins the messages of errors."""
         words = []
         for each in ids:
             try:
                 token = operator.index(each)
             except TypeError:
                 raise InputTypeError(
-                    f"decode: ids holds a {type(each).__name__}, expected integers, such as the tokens of a "
-                    "Hypothesis"
+                    f"{function}: ids holds a {type(each).__name__}, expected integers, such as the tokens "
+                    "of a Hypothesis"
                 ) from None
             if token == END:
                 break
             if not 0 <= token < len(self):
-                raise OutOfRangeError(f"decode: token {token} is outside the vocabulary of {len(self)} words")
+                raise OutOfRangeError(
+                    f"{function}: token {token} is outside the vocabulary of {len(self)} words"
+                )
             if token not in (NULL, START):
                 words.append(self.idx_to_word[token])
-        return " ".join(words)
+        return words
 
     def __len__(self) -> int:
         return len(self.idx_to_word)

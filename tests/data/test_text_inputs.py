@@ -38,3 +38,16 @@ def test_a_prompt_of_unknown_words():
 
 def test_composed_characters():
     assert TEXT_TOKENIZERS["characters"]("n\u0303a") == ["ñ", "a"]
+
+
+def test_wrong_prompts_and_tokens():
+    inputs = TextData({"train": [["a"]]}).inputs
+    for wrong in (["a"], 3, b"a"):
+        with pytest.raises(TypeError, match=f"prompt: text is a {type(wrong).__name__}, expected a string"):
+            inputs.prompt(wrong)
+    for token in (5, -1):
+        with pytest.raises(IndexError, match=f"text: token {token} is outside the vocabulary of 5 words"):
+            inputs.text([token])
+    with pytest.raises(TypeError, match="text: ids holds a list, expected integers"):
+        inputs.text([[4, 4]])
+    assert inputs.text([4, END, 4]) == "a"
