@@ -27,7 +27,6 @@ from rnnlab.data.sentences import (
     Words,
     checked_words,
     first_words,
-    word_counts,
 )
 from rnnlab.data.split_data import SplitData, batches, batches_by_length, drawn
 from rnnlab.data.subwords import SUBWORDS, Subwords
@@ -278,8 +277,8 @@ class ParallelData(SplitData[ParallelSplit]):
             )
         lines.append(f"{'split':<18}{'pairs':>9}{'words':>16}{'longest':>14}{'<UNK>':>16}")
         for name, split in self.splits.items():
-            counts = [word_counts(split.source_rows, 1), word_counts(split.target_rows, 2)]
-            words, longest, unknown = (" | ".join(column) for column in zip(*counts, strict=True))
+            summaries = [split.source_rows.summary(), split.target_rows.summary()]
+            words, longest, unknown = (" | ".join(column) for column in zip(*summaries, strict=True))
             lines.append(f"{name:<18}{len(split):>9,}{words:>16}{longest:>14}{unknown:>16}")
         for name, split in self.splits.items():
             if split.further:

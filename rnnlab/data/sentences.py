@@ -171,15 +171,15 @@ class TokenRows:
         """The number of words with this token."""
         return int(np.count_nonzero((self._tokens == token)[self._sentences.ids]))
 
+    def summary(self) -> tuple[str, str, str]:
+        """The mean and the largest number of words of a sentence, and the share of <UNK> among all words."""
+        num_words = self.lengths() - self._before - 1
+        mean = num_words.mean() if len(self) else 0.0
+        unknown = self.count(UNK) / max(1, num_words.sum())
+        return f"{mean:.1f}", f"{num_words.max(initial=0)}", f"{unknown:.1%}"
+
     def __len__(self) -> int:
         return len(self._sentences)
-
-
-def word_counts(rows: TokenRows, special: int) -> tuple[str, str, str]:
-    """Mean and largest number of words, share of <UNK>; ``special`` tokens of each row are not words."""
-    lengths = rows.lengths() - special
-    mean = lengths.mean() if len(rows) else 0.0
-    return f"{mean:.1f}", f"{lengths.max(initial=0)}", f"{rows.count(UNK) / max(1, lengths.sum()):.1%}"
 
 
 def first_words(words: Words) -> str:

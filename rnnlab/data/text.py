@@ -21,8 +21,6 @@ from rnnlab.data.sentences import (
     WordNumbers,
     Words,
     checked_words,
-    first_words,
-    word_counts,
 )
 from rnnlab.data.split_data import SplitData, batches, batches_by_length, drawn
 from rnnlab.data.text_inputs import TEXT_TOKENIZERS, TextInputs
@@ -31,6 +29,8 @@ from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_options
 from rnnlab.reading import PathLike, text_lines
 from rnnlab.types import Indices
+
+_SHOWN = 150  # the most characters of a sentence in a summary
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class TextData(SplitData[TextSplit]):
         return self.inputs.prompt(text)
 
     def text(self, tokens: Iterable[int]) -> str:
-        """The text of tokens that a model has read or written: its words, or its characters, joined."""
+        """The text of tokens that a model has read or written; see :meth:`TextInputs.text`."""
         return self.inputs.text(tokens)
 
     def preprocessing(self) -> dict[str, Any]:
@@ -181,17 +181,20 @@ class TextData(SplitData[TextSplit]):
 
     def describe(self) -> str:
         """A summary: splits, vocabulary, the number of long sentences, and a sentence of each split."""
-        lines = [f"{self.name}: {len(self.vocabulary):,} words"]
+        words = "characters" if self.inputs.tokenizer == "characters" else "words"
+        lines = [f"{self.name}: {len(self.vocabulary):,} {words}"]
         if self.max_length is not None:
             lines.append(
-                f"{self.num_long:,} training sentences of more than {self.max_length} words were left out"
+                f"{self.num_long:,} training sentences of more than {self.max_length} {words} were dropped"
             )
-        lines.append(f"{'split':<12}{'sentences':>12}{'words':>10}{'longest':>10}{'<UNK>':>10}")
+        lines.append(f"{'split':<18}{'sentences':>10}{words:>12}{'longest':>9}{'<UNK>':>8}")
         for name, split in self.splits.items():
-            words, longest, unknown = word_counts(split.rows, 2)
-            lines.append(f"{name:<12}{len(split):>12,}{words:>10}{longest:>10}{unknown:>10}")
+            mean, longest, unknown = split.rows.summary()
+            lines.append(f"{name:<18}{len(split):>10,}{mean:>12}{longest:>9}{unknown:>8}")
         for name, split in self.splits.items():
-            lines += [f"{name}: {first_words(words)}" for words in split.sentences[:1]]
+            for sentence in split.sentences[:1]:
+                text = self.inputs.joined(sentence)
+                lines.append(f"{name}: {text[:_SHOWN]}{' ...' * (len(text) > _SHOWN)}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -7,6 +7,8 @@ import numpy as np
 
 from rnnlab import cli
 
+from ..tasks.letter_lines import RECIPE, write_lines
+
 
 def test_info_describes_folders_and_recipes(shapes, recipe, capsys):
     assert cli.main(["data", "info", str(shapes)]) == 0
@@ -24,6 +26,13 @@ def test_info_describes_the_recipes_that_train_takes(shapes, recipe, tmp_path, c
     assert " 7 " in capsys.readouterr().out
     assert cli.main(["data", "info", str(shapes), "--set", "data.max_train=7"]) == 2
     assert f"--set changes keys of a recipe, but {shapes} is a folder" in capsys.readouterr().err
+
+
+def test_info_describes_text(tmp_path, capsys):
+    write_lines(tmp_path)
+    (tmp_path / "lines.toml").write_text(RECIPE.format(directory=tmp_path))
+    assert cli.main(["data", "info", str(tmp_path / "lines.toml")]) == 0
+    assert "train.txt, val.txt: 13 words" in capsys.readouterr().out
 
 
 def test_info_of_another_folder_asks_for_a_recipe(tmp_path, capsys):

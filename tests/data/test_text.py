@@ -38,17 +38,6 @@ def test_long_training_sentences_are_left_out():
     assert len(TextData(SENTENCES, max_length=1).split("val")) == 2
 
 
-def test_a_summary():
-    lines = TextData(SENTENCES, max_length=2, min_count=2).describe().splitlines()
-    assert lines[:2] == ["text: 5 words", "1 training sentences of more than 2 words were left out"]
-    assert [line.split() for line in lines[2:5]] == [
-        ["split", "sentences", "words", "longest", "<UNK>"],
-        ["train", "2", "1.5", "2", "33.3%"],
-        ["val", "2", "1.0", "2", "100.0%"],
-    ]
-    assert lines[5:] == ["train: a b", "val: b d"]
-
-
 def test_some_training_sentences():
     data = TextData(SENTENCES, max_train=2)
     assert len(data.split("train")) == 2
@@ -88,6 +77,27 @@ def test_fingerprints_tell_data_apart():
     changed = TextData(SENTENCES | {"val": [["b", "a"], []]}).fingerprint()
     assert changed["train"] == expected["train"]
     assert changed["val"] != expected["val"]
+
+
+def test_a_summary():
+    data = TextData(SENTENCES, max_length=3, tokenizer="spaces", name="letters")
+    assert data.describe().splitlines() == [
+        "letters: 6 words",
+        "1 training sentences of more than 3 words were dropped",
+        "split              sentences       words  longest   <UNK>",
+        "train                      2         1.5        2    0.0%",
+        "val                        2         1.0        2   50.0%",
+        "train: a b",
+        "val: b d",
+    ]
+    data = TextData({"train": [list("ab " * 51)], "val": []}, tokenizer="characters")
+    assert data.describe().splitlines() == [
+        "text: 7 characters",
+        "split              sentences  characters  longest   <UNK>",
+        "train                      1       153.0      153    0.0%",
+        "val                        0         0.0        0    0.0%",
+        f"train: {'ab ' * 50} ...",
+    ]
 
 
 # ---------------------------------------------------------------- files
