@@ -39,7 +39,7 @@ def test_the_command_trains_writes_and_scores(file, tmp_path, capsys):
     assert len(sentences) == 8
     assert all(set(line.split()) <= set(LETTERS) for line in sentences)
     assert re.search(r"Scores of the val split:\n\nsentences +20\ntokens +\d+\nperplexity +\d", written)
-    assert "note: the epoch was chosen on val" in written
+    assert "note: the best epoch was chosen on val" in written
 
 
 def test_a_run_is_opened_with_and_without_its_data(run):
