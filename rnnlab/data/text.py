@@ -249,6 +249,8 @@ def open_text(files: Mapping[str, PathLike], *, tokenizer: str = "text", **optio
     ------
     OSError, ValueError
         As :func:`rnnlab.reading.text_lines`. The message names the file, and the line if one is wrong.
+    ValueError
+        If a file has no sentence.
     ValueError, TypeError
         As :class:`TextData`.
     """
@@ -260,7 +262,11 @@ def open_text(files: Mapping[str, PathLike], *, tokenizer: str = "text", **optio
     _check_tokenizer("open_text", tokenizer)
     sentences = {split: _sentences(path, TEXT_TOKENIZERS[tokenizer]) for split, path in files.items()}
     name = ", ".join(Path(path).name for path in files.values())
-    return TextData(sentences, tokenizer=tokenizer, **{"name": name, **options})
+    data = TextData(sentences, tokenizer=tokenizer, **{"name": name, **options})
+    for split, path in files.items():
+        if not len(data.split(split)):
+            raise InputError(f"{path}: found no sentence, expected those of the split {split}")
+    return data
 
 
 def _sentences(path: PathLike, tokenize: Tokenize) -> Iterator[Words]:

@@ -131,6 +131,9 @@ def test_wrong_files(tmp_path):
         ValueError, match="TextData: a.txt: found train 0, expected sentences of a split train"
     ):
         open_text({"train": path})
+    (tmp_path / "b.txt").write_text("fine\n")
+    with pytest.raises(ValueError, match=r"a\.txt: found no sentence, expected those of the split val"):
+        open_text({"train": tmp_path / "b.txt", "val": path})
     with pytest.raises(
         ValueError, match="open_text: tokenizer is 'words', expected one of text, spaces, char"
     ):
