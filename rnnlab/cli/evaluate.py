@@ -92,7 +92,11 @@ def _evaluate(options: argparse.Namespace) -> int:
     if task_of(recipe).scores_sentences:
         arguments["decoding"] = dataclasses.replace(search_options(recipe.decoding, options), n_best=1)
     elif found := given_search(options):
-        raise InputError(f"{flag_of(next(iter(found)))} is for a search for sentences, but {_model_of(run)}")
+        outputs = " and ".join(task.outputs for task in TASKS if task.scores_sentences)
+        raise InputError(
+            f"{flag_of(next(iter(found)))} is for scores of {outputs}, which need a search, but "
+            f"{_model_of(run)}"
+        )
     split = options.split or recipe.evaluation.split
     if references := given.pop("references", ()):
         run = dataclasses.replace(run, data=with_references(run.data, split, references))

@@ -72,7 +72,10 @@ def test_a_model_of_another_task(run, model, capsys):
         assert cli.main([command, str(model), *["x"] * (command in ("caption", "translate"))]) == 2
         assert "a model that writes sentences" in capsys.readouterr().err
     assert cli.main(["evaluate", str(model), "--beam", "3"]) == 2
-    assert "--beam is for a search for sentences, but the model of" in capsys.readouterr().err
+    assert (
+        "--beam is for scores of captions and translations, which need a search, but the model of"
+        in capsys.readouterr().err
+    )
 
 
 def test_it_is_evaluated_and_reported(model, tmp_path, capsys):

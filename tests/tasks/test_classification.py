@@ -197,7 +197,10 @@ def test_data_are_described(file, capsys):
             "--metrics BLEU is for captions and translations, but the model of",
         ),
         (["evaluate", "RUN", "--lexicon", "x"], "--lexicon is for translations, but the model of"),
-        (["evaluate", "RUN", "--beam", "3"], "--beam is for a search for sentences, but the model of"),
+        (
+            ["evaluate", "RUN", "--beam", "3"],
+            "--beam is for scores of captions and translations, which need a search, but the",
+        ),
         (["evaluate", "RUN", "--split", "dev"], "has the splits train, val, test, not 'dev'"),
         (
             ["train", "RECIPE", "--set", "training.scheduled_sampling={name='constant', value=0.2}"],
