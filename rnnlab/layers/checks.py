@@ -310,8 +310,8 @@ def as_array(argument: str, values: Any) -> np.ndarray:
         raise InputError(f"{argument} has rows of different lengths, expected an array") from None
 
 
-def as_padded(function: str, name: str, rows: Any) -> np.ndarray:
-    """Sentences as an array.
+def as_padded(function: str, name: str, rows: Any, expected: str = "rows padded with <NULL>") -> np.ndarray:
+    """Sentences as an array; ``expected`` is what lists of different lengths should be.
 
     Raises
     ------
@@ -322,9 +322,7 @@ def as_padded(function: str, name: str, rows: Any) -> np.ndarray:
     try:
         return np.asarray(rows)
     except ValueError:
-        raise InputError(
-            f"{function}: {name} has rows of different lengths, expected rows padded with <NULL>"
-        ) from None
+        raise InputError(f"{function}: {name} has rows of different lengths, expected {expected}") from None
 
 
 def as_tokens(function: str, name: str, tokens: Array, size: int, *, of: str = "tokens") -> Array:

@@ -268,19 +268,21 @@ class LanguageModel(EncoderDecoder):
     def _inputs(self, function: str, source: Any) -> tuple[Array, int]:
         """The checked prompts, and their number."""
         function = f"LanguageModel.{function}"
-        prompts = as_padded(function, "prompts", source)
+        prompts = as_padded(function, "prompts", source, "equally many tokens in each, without <NULL>")
         if prompts.ndim != 2 or not prompts.shape[1]:
             raise InputError(
                 f"{function}: prompts has shape {prompts.shape}, expected (N, P) with P of at least 1: "
-                "<START> and any words"
+                "<START> and any words, such as data.prompt(text)"
             )
         prompts = as_tokens(function, "prompts", prompts, len(self.word_to_idx))
-        wrong = (prompts[:, 0] != self.start_token) | (prompts == self.null_token).any(axis=1)
+        if self.start_token is None:
+            raise InputError(f"{function}: word_to_idx has no <START>, with which a prompt begins")
+        ends = [token for token in (self.null_token, self.end_token) if token is not None]
+        wrong = (prompts[:, 0] != self.start_token) | np.isin(prompts, ends).any(axis=1)
         if wrong.any():
             raise InputError(
                 f"{function}: prompts has the row {prompts[wrong][0].tolist()!r:.60}, expected the model's "
-                f"<START> first, the token {self.start_token}, then words without <NULL>, equally many in "
-                "each row"
+                f"<START> first, the token {self.start_token}, then words without <NULL> and <END>"
             )
         return prompts, len(prompts)
 
@@ -301,8 +303,9 @@ class LanguageModel(EncoderDecoder):
         Parameters
         ----------
         prompts : (N, P) integers in [0, V)
-            ``<START>`` and any words, equally many in each row: ``[[model.start_token]]`` begins a sentence
-            from nothing. A search continues each row, and returns the words after it.
+            ``<START>`` and any words, equally many in each row, without ``<NULL>`` and ``<END>``:
+            ``[[model.start_token]]`` begins a sentence from nothing. A search continues each row, and returns
+            the words after it.
 
         Raises
         ------

@@ -314,7 +314,13 @@ def test_wrong_sentences(method, sentences, error, message):
             r"prompts has the row \[3, 4\], expected the model's <START> first, the token 1",
         ),
         ([[START, 3], [START, NULL]], ValueError, r"prompts has the row \[1, 0\], .* without <NULL>"),
-        ([[START, 3], [START]], ValueError, "prompts has rows of different lengths"),
+        ([[START, 3, END]], ValueError, r"prompts has the row \[1, 3, 2\], .* without <NULL> and <END>"),
+        (
+            [[START, 3], [START]],
+            ValueError,
+            "prompts has rows of different lengths, expected equally many tokens in each, without <NULL>",
+        ),
+        ("a b", ValueError, r"prompts has shape \(\), .* such as data.prompt\(text\)"),
         ([[START, 9]], IndexError, "prompts.* 9"),
         ([[1.0]], TypeError, "prompts has dtype float64"),
     ],
@@ -322,6 +328,12 @@ def test_wrong_sentences(method, sentences, error, message):
 def test_wrong_prompts(prompts, error, message):
     with pytest.raises(error, match=f"LanguageModel.start: {message}"):
         greedy(build(), prompts)
+
+
+def test_a_vocabulary_without_a_start():
+    model = LanguageModel({"<NULL>": 0, "a": 1}, W, H)
+    with pytest.raises(ValueError, match="LanguageModel.start: word_to_idx has no <START>"):
+        model.start([[1]])
 
 
 def test_the_arguments_of_other_models():
