@@ -31,7 +31,7 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True, first: b
             "--nbest",
             type=positive_integer,
             metavar="N",
-            help="beam search that finds N sentences for each source",
+            help=f"beam search that finds N sentences{' for each source' * first}",
         )
     _add_lengths(group)
     group.add_argument("--temperature", type=float, help="the temperature of sampling")

@@ -56,7 +56,7 @@ class SentenceWriter:
         """
         if isinstance(words, str):
             raise InputTypeError(
-                f"SentenceWriter.add: words is the string {words!r}, expected a list of words"
+                f"a sentence is the string {words!r:.60}, expected a list of words; a tokenizer makes one"
             )
         self._ids.extend(map(self._numbers.__getitem__, words))
         self._starts.append(len(self._ids))

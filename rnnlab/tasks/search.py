@@ -33,10 +33,10 @@ def decode(
 
     Parameters
     ----------
-    model : CaptioningRNN or Seq2Seq
+    model : CaptioningRNN, Seq2Seq, LanguageModel or Ensemble
     source : (N, ...), or a tuple of such arrays
-        The model's inputs: scaled features, or tokens. They may be lazy: 250 rows are read at a time, on a
-        GPU 2,000, of very long sentences fewer.
+        The model's inputs: scaled features, tokens, or prompts. They may be lazy: 250 rows are read at a
+        time, on a GPU 2,000, of very long sentences fewer.
     options : DecodingTable
     rng : numpy Generator or seed
         For ``method = "sample"``.

@@ -93,7 +93,7 @@ def test_what_is_no_pair_of_sentences(pairs, message):
 
 
 def test_a_reference_is_a_list_of_words():
-    with pytest.raises(TypeError, match="words is the string 'b', expected a list of words"):
+    with pytest.raises(TypeError, match="a sentence is the string 'b', expected a list of words"):
         ParallelData(PAIRS, references={"val": [[["a"], "b"]]})
 
 

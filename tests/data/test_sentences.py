@@ -62,7 +62,7 @@ def test_no_sentences():
 
 
 def test_a_sentence_is_a_list():
-    with pytest.raises(TypeError, match="words is the string 'a b', expected a list of words"):
+    with pytest.raises(TypeError, match="a sentence is the string 'a b', expected a list of words"):
         SentenceWriter(WordNumbers()).add("a b")
 
 

@@ -152,7 +152,7 @@ def test_wrong_files(tmp_path):
             ValueError,
             "and 1 training sentences longer than max_len",
         ),
-        ({"train": ["ab"]}, {}, TypeError, "the string 'ab', expected a list of words"),
+        ({"train": ["ab"]}, {}, TypeError, "a sentence is the string 'ab', expected a list"),
         ({"train": [[3]]}, {}, TypeError, "a sentence has 3, expected words, which are strings"),
         (SENTENCES, {"min_count": 0}, ValueError, "min_count is 0"),
         (SENTENCES, {"max_length": True}, ValueError, "max_length is True"),
