@@ -42,6 +42,17 @@ def test_the_command_trains_writes_and_scores(file, tmp_path, capsys):
     assert "note: the best epoch was chosen on val" in written
 
 
+@pytest.mark.slow
+def test_the_command_shows_scores_of_an_n_best_list(file, tmp_path, capsys):
+    changes = ["decoding.method=beam", "decoding.n_best=2", "training.num_epochs=1"]
+    options = [word for change in changes for word in ("--set", change)]
+    assert cli.main(["train", str(file), "--out", str(tmp_path / "run"), "--no-progress", *options]) == 0
+    shown = capsys.readouterr().out.partition("Sentences:\n\n")[2].partition("\n\n")[0].splitlines()
+    scores = [float(line.split()[0]) for line in shown]
+    assert len(scores) == 2
+    assert 0 > scores[0] >= scores[1]
+
+
 def test_a_run_is_opened_with_and_without_its_data(run):
     opened = runs.load_run(run)
     assert isinstance(opened.recipe, LanguageRecipe)
