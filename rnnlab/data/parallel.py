@@ -28,7 +28,7 @@ from rnnlab.data.sentences import (
     checked_words,
     first_words,
 )
-from rnnlab.data.split_data import SplitData, batches, batches_by_length, drawn
+from rnnlab.data.split_data import SplitData, batches, check_batch_size, drawn
 from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
@@ -36,6 +36,8 @@ from rnnlab.options import Count, check_options
 from rnnlab.types import Indices
 
 Pair = tuple[Words, Words]  # a source and a target
+
+_WINDOW = 20  # batches whose pairs are sorted by length together
 
 
 @dataclass(frozen=True)
@@ -211,10 +213,17 @@ class ParallelData(SplitData[ParallelSplit]):
             are in random order. Without it the pairs are in their original order.
         """
         chosen = self.split(split)
+        N = len(chosen)
+        check_batch_size(batch_size)
         if rng is None:
-            return batches(np.arange(len(chosen)), batch_size)
-        lengths = [chosen.source_rows.lengths(), chosen.target_rows.lengths()]
-        return batches_by_length(lengths, batch_size, rng)
+            return batches(np.arange(N), batch_size)
+        order = rng.permutation(N)
+        source, target = chosen.source_rows.lengths(), chosen.target_rows.lengths()
+        for start in range(0, N, _WINDOW * batch_size):
+            window = order[start : start + _WINDOW * batch_size]
+            window[:] = window[np.lexsort((target[window], source[window]))]
+        shuffled = batches(order, batch_size)
+        return [shuffled[k] for k in rng.permutation(len(shuffled))]
 
     def batch(self, split: str, indices: Indices) -> tuple[np.ndarray, np.ndarray]:
         """The sources (N, L) and the targets (N, M) of the pairs ``indices`` (N,), int32."""

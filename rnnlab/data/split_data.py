@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -10,8 +9,6 @@ import numpy as np
 from rnnlab.errors import InputError, MissingDataError
 
 Split = TypeVar("Split")
-
-_WINDOW = 20  # batches whose examples are sorted by length together
 
 
 class SplitData(Generic[Split]):
@@ -87,32 +84,3 @@ def batches(order: np.ndarray, batch_size: int) -> list[np.ndarray]:
     """
     check_batch_size(batch_size)
     return np.split(order, range(batch_size, len(order), batch_size)) if len(order) else []
-
-
-def batches_by_length(
-    lengths: Sequence[np.ndarray], batch_size: int, rng: np.random.Generator
-) -> list[np.ndarray]:
-    """All examples in random order, in batches of similar length; one batch may be smaller.
-
-    Among the examples of every 20 batches, those of similar length form a batch, so that batches need little
-    padding. The batches are in random order.
-
-    Parameters
-    ----------
-    lengths : sequence of (N,) arrays
-        The lengths of the examples. The first ones matter most.
-    batch_size : int
-    rng : Generator
-
-    Raises
-    ------
-    ValueError
-        If ``batch_size`` is less than 1.
-    """
-    check_batch_size(batch_size)
-    order = rng.permutation(len(lengths[0]))
-    for start in range(0, len(order), _WINDOW * batch_size):
-        window = order[start : start + _WINDOW * batch_size]
-        window[:] = window[np.lexsort([each[window] for each in reversed(lengths)])]
-    shuffled = batches(order, batch_size)
-    return [shuffled[k] for k in rng.permutation(len(shuffled))]

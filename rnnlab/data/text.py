@@ -22,7 +22,7 @@ from rnnlab.data.sentences import (
     Words,
     checked_words,
 )
-from rnnlab.data.split_data import SplitData, batches, batches_by_length, drawn
+from rnnlab.data.split_data import SplitData, drawn
 from rnnlab.data.text_inputs import TEXT_TOKENIZERS, TextInputs
 from rnnlab.data.vocabulary import NULL, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
@@ -127,22 +127,6 @@ class TextData(SplitData[TextSplit]):
         self.splits = {
             split: TextSplit(each, TokenRows(each, tokens, starts=True)) for split, each in read.items()
         }
-
-    def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
-        """The sentences of one pass over ``split``, a batch at a time; one batch may be smaller.
-
-        Parameters
-        ----------
-        split : str
-        batch_size : int
-        rng : Generator, optional
-            Shuffles. Among the sentences of every 20 batches, those of similar length form a batch; the
-            batches are in random order. Without it the sentences are in their original order.
-        """
-        chosen = self.split(split)
-        if rng is None:
-            return batches(np.arange(len(chosen)), batch_size)
-        return batches_by_length([chosen.rows.lengths()], batch_size, rng)
 
     def batch(self, split: str, indices: Indices) -> tuple[np.ndarray]:
         """The sentences ``indices`` (N,) as tokens, (N, L) int32."""
