@@ -6,12 +6,12 @@ Each package uses only the packages above it in this list:
 :mod:`rnnlab.ops`        array primitives in NumPy, numba and CUDA
 :mod:`rnnlab.layers`     forward/backward pairs: recurrent cells, attention, embedding, losses
 :mod:`rnnlab.decoding`   greedy decoding, sampling and beam search over a model's step function
-:mod:`rnnlab.models`     captioning, translation and classification
+:mod:`rnnlab.models`     captioning, translation, language models and classification
 :mod:`rnnlab.data`       files to batches
 :mod:`rnnlab.metrics`    scores
 :mod:`rnnlab.training`   solver, update rules, schedules, checkpoints
 :mod:`rnnlab.recipes`    experiments as TOML files
-:mod:`rnnlab.tasks`      the differences between the three tasks
+:mod:`rnnlab.tasks`      the differences between these four tasks
 :mod:`rnnlab.runs`       a recipe's data, model and solver, and its run directory
 :mod:`rnnlab.ensembles`  trained models of several runs as one
 :mod:`rnnlab.gradcheck`  numeric gradients, and the check of every layer and model

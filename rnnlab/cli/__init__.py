@@ -9,7 +9,7 @@ rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, 
 rnnlab write RUN ... PROMPT                                write sentences of a language model
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
 rnnlab serve RUN ... --open                                open a local page that captions or translates
-rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score captions, translations or classes
+rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score the model of a run
 rnnlab report RUN RUN ... --open                           make a page about runs
 rnnlab compare RUN RUN ...                                 compare scores, curves and recipes of runs
 rnnlab discrepancy RUN --picture FILE                      compare teacher-forced and free-running states

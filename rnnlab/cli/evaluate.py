@@ -29,7 +29,7 @@ from rnnlab.tasks import TASKS, task_of
 
 def add(commands: Any) -> None:
     """Add the command's arguments."""
-    evaluate = commands.add_parser("evaluate", help="score captions, translations or classes")
+    evaluate = commands.add_parser("evaluate", help="score the model of a run on a split")
     evaluate.set_defaults(run=_evaluate)
     evaluate.add_argument("run_directories", nargs="+", metavar="RUN", help=RUNS_HELP)
     add_device(evaluate)

@@ -131,7 +131,7 @@ class Record:
 
     @property
     def task(self) -> str:
-        """The model's outputs: captions, translations or classes; "unknown" without a readable recipe."""
+        """What the model writes, such as "captions"; "unknown" without a readable recipe."""
         if self.recipe is None:
             return UNKNOWN
         try:
