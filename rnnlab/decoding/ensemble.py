@@ -169,13 +169,19 @@ class Ensemble:
         ------
         ValueError
             If the models have no ``null_token``, which marks padding.
+        TypeError
+            If there are more or fewer arguments.
         """
         if self.null_token is None:
             raise InputError(
                 "Ensemble.nll: no model has a null_token, expected the token of the padding, which is not "
                 "predicted"
             )
-        source, sentences = batch if len(batch) > 1 else (np.asarray(batch[0])[:, :1], *batch)
+        if len(batch) not in (1, 2):
+            raise InputTypeError(
+                f"Ensemble.nll: found {len(batch)} arguments, expected a source and sentences, or sentences"
+            )
+        source, sentences = batch if len(batch) == 2 else (np.asarray(batch[0])[:, :1], *batch)
         return sentences_nll(self, source, sentences, null_token=self.null_token)
 
     def _attention(self, state: DecodingState) -> Array:

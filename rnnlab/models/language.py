@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.decoding.search import gives_new_array
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.attention.contexts import Delay
 from rnnlab.layers.checks import as_padded, as_tokens
@@ -22,6 +21,7 @@ from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.input_gradients import LanguageGradients
 from rnnlab.models.parts.initialisation import INIT_SCALE
 from rnnlab.models.parts.no_source import NoSource
+from rnnlab.models.parts.output import OutputInputs
 from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.options import (
@@ -318,12 +318,11 @@ class LanguageModel(EncoderDecoder):
             _, state = self.read(state, tokens)
         return Prompted(state, prompts[:, -1])
 
-    @gives_new_array
-    def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:
-        """Read one token per row, (N,). Return log-probabilities (N, V) and the next state.
+    def read(self, state: Any, tokens: Array) -> tuple[OutputInputs, Any]:
+        """Read one token per row, (N,). Return the output layer's inputs and the next state.
 
         The first step after :meth:`start` reads the last token of each prompt, whatever ``tokens`` are.
         """
         if isinstance(state, Prompted):
             state, tokens = state
-        return super().advance(state, tokens)
+        return super().read(state, tokens)

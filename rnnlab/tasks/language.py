@@ -143,7 +143,10 @@ class LanguageTask(Task):
         count = limited(evaluation.max_sentences, len(data.split(split)))
         of_batches = batches(np.arange(count), recipe.training.batch_size)
         nats, tokens = total_nll(model, data, split, of_batches, communicator)
-        return LanguageEvaluation(split, count, tokens, perplexity(nats, tokens), chosen_on(split, recipe))
+        remarks = chosen_on(split, recipe)
+        if data.inputs.tokenizer == "characters":
+            remarks.append("perplexity: of a character, so not comparable with that of words")
+        return LanguageEvaluation(split, count, tokens, perplexity(nats, tokens), remarks)
 
 
 def _same_sentences(one: TextSplit, other: TextSplit) -> bool:

@@ -209,3 +209,5 @@ def test_the_likelihood_of_sentences_without_a_source():
     nats, tokens = Ensemble(models).nll(sentences)
     assert tokens == 4
     assert nats < max(model.nll(sentences)[0] for model in models)
+    with pytest.raises(TypeError, match=r"Ensemble.nll: found 3 arguments, expected a source and sentences"):
+        Ensemble(models).nll(sentences, sentences, sentences)

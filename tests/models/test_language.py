@@ -215,6 +215,14 @@ def test_searches_continue_prompts(options):
     assert greedy(model, prompts)[0] == greedy(model, prompts)[2]
 
 
+def test_a_state_of_a_prompt_reads_its_last_token():
+    """By ``read`` as by ``advance``, whatever token is given."""
+    model = build()
+    state = model.start([[START, 3, 4]])
+    read, _ = model.read(state, np.array([5]))
+    np.testing.assert_allclose(read.hidden, model.hidden_states([[START, 3, 4, END]])[:, -1], rtol=1e-12)
+
+
 def test_sentences_from_nothing(rng):
     """Samples follow the model's distribution of the first word."""
     model = build()

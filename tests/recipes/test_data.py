@@ -5,6 +5,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from rnnlab.data.text_inputs import TEXT_TOKENIZERS
 from rnnlab.recipes import data
 from rnnlab.recipes.recipe import (
     CaptioningRecipe,
@@ -23,6 +24,10 @@ TABLES = [table for table in vars(data).values() if dataclasses.is_dataclass(tab
 
 def kind_of(table):
     return get_args(get_type_hints(table)["kind"])[0]
+
+
+def test_the_tokenizers_of_text():
+    assert get_args(get_type_hints(data.TextTable)["tokenizer"]) == tuple(TEXT_TOKENIZERS)
 
 
 def test_every_kind_has_a_table():

@@ -125,6 +125,8 @@ def test_an_ensemble_of_different_text(file, run, tmp_path):
     changes = [f"data.{split}={tmp_path}/{split}.txt" for split in ("train", "val")]
     changes += ["data.tokenizer=characters", "training.num_epochs=1"]
     other = quick_runs.train(file, tmp_path / "run", *changes)
+    notes = runs.evaluate(runs.load_run(other)).notes()
+    assert "perplexity: of a character, so not comparable with that of words" in notes
     with pytest.raises(ValueError, match="tokenizer: found 'characters', expected 'spaces'"):
         load_ensemble([run, other])
     lines = (tmp_path / "val.txt").read_text().splitlines()
