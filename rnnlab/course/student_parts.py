@@ -102,8 +102,25 @@ class StudentLayer(RecurrentLayer):
     def forward(
         self, params: Params, x: Array, state: State, lengths: Array | None, rng: Random = None
     ) -> tuple[Array, Any]:
-        """See :class:`RecurrentLayer`."""
+        """See :class:`RecurrentLayer`.
+
+        Raises
+        ------
+        ValueError
+            If an LSTM starts at another cell state than zeros, which its sequence function does not take.
+        """
+        if any(each.any() for each in state[1:]):
+            raise InputError(
+                f"use: the state has a cell state, expected zeros with {self._sequence}, which starts there; "
+                "give the step functions instead"
+            )
         return self._functions[self._sequence](x, state[0], *_weights(params))
+
+    def last_state(self, cache: Any) -> State:
+        """Not known: the student's functions decide what their caches are."""
+        raise InputError(
+            "use: return_state is True, expected False: a student's cache does not give the state"
+        )
 
     def backward(
         self, dh: Array, cache: Any, grads: Params, *, total_dh: Array | None = None

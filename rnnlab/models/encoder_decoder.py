@@ -42,7 +42,7 @@ from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.models.parts.values import Decoded, Source
 from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.parameters import Parameters, distinct
-from rnnlab.types import Array, Random
+from rnnlab.types import Array, Random, State
 
 
 class LossScales(NamedTuple):
@@ -167,11 +167,13 @@ class EncoderDecoder(Inference, ABC):
         sampling: float = 0.0,
         part_of: BatchSize | None = None,
         input_gradients: bool = False,
+        return_state: bool = False,
     ) -> tuple[Any, ...]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
         With probability ``sampling`` an input word is drawn from the model's own distribution. If
-        ``input_gradients`` is true, the gradients of the inputs are returned too.
+        ``input_gradients`` is true, the gradients of the inputs are returned too; if ``return_state`` is, the
+        state of the decoder after the last word.
         """
         self._check_losses("loss")
         check_rng(f"{type(self).__name__}.loss", rng)
@@ -181,9 +183,11 @@ class EncoderDecoder(Inference, ABC):
         scales = self._loss_scales("loss", forced, part_of)
         forced = forced.scaled(scales.divisor, self.dtype).on(self._ops)
         grads = self._gradients_workspace(grads, part_of)
-        loss, dinputs = self._teacher_forced_loss(inputs, forced, scales, grads, rng, input_gradients)
-        loss = self._ops.scalar(loss)
-        return (loss, grads, dinputs) if input_gradients else (loss, grads)
+        loss, dinputs, last = self._teacher_forced_loss(
+            inputs, forced, scales, grads, rng, input_gradients, return_state
+        )
+        further = [dinputs] * input_gradients + [last] * return_state
+        return self._ops.scalar(loss), grads, *further
 
     def hidden_loss(
         self, hidden: Array, mask: Array, share: float, grads: Parameters
@@ -222,8 +226,12 @@ class EncoderDecoder(Inference, ABC):
         grads: Parameters,
         rng: Random,
         input_gradients: bool = False,
-    ) -> tuple[float, Any]:
-        """The loss, and the gradients of the inputs or None. Those of parameters are added into ``grads``."""
+        return_state: bool = False,
+    ) -> tuple[float, Any, State | None]:
+        """The loss, the gradients of the inputs or None, and the state after the last word or None.
+
+        The gradients of parameters are added into ``grads``.
+        """
         params, self.last_terms = self.params, {}
         encoder_source, encoder_cache = self.encoder.forward(params, inputs, rng=rng)
         if input_gradients:
@@ -237,6 +245,7 @@ class EncoderDecoder(Inference, ABC):
         decoded, decoder_cache = self.decoder.forward(params, words, source, forced.lengths, rng)
         loss, ddecoded, dscored = self._decoder_losses(decoded, words, source, forced, scales, grads, rng)
         grads.complete(self._after_score)
+        state = self.decoder.last_state(decoder_cache) if return_state else None
         del decoded  # so that the backward can reuse its memory
         dhidden = self._ops.empty(ddecoded.hidden.shape, self.dtype) if input_gradients else None
         dwords, dsource = self.decoder.backward(ddecoded, decoder_cache, grads, total_dh=dhidden)
@@ -257,7 +266,7 @@ class EncoderDecoder(Inference, ABC):
                 dmemory += dsource.memory
             dsource = dsource._replace(memory=dmemory)
         dinputs = self.encoder.backward(dsource, encoder_cache, grads, input_gradient=input_gradients)
-        return loss, self._input_gradients(dinputs, dwords, dhidden) if input_gradients else None
+        return loss, self._input_gradients(dinputs, dwords, dhidden) if input_gradients else None, state
 
     def padded(
         self,

@@ -39,14 +39,18 @@ class Inference(Model):
 
     # ------------------------------------------------------------------ teacher forcing
 
-    def _nll(self, inputs: Any, forced: TeacherForced) -> tuple[float, int]:
-        """The negative log-likelihood of a batch in nats, and its number of real targets."""
+    def _nll(self, inputs: Any, forced: TeacherForced, *, return_state: bool = False) -> tuple[Any, ...]:
+        """The negative log-likelihood of a batch in nats, and its number of real targets.
+
+        With ``return_state`` also the state of the decoder after the last word.
+        """
         params, forced = self.params, forced.on(self._ops)
         words, _ = self.embedding.forward(params, forced.inputs)
         source = self._reviewed(inputs).source
         source = Repeats(source, len(forced.inputs)).forward(source)
-        decoded, _ = self.decoder.forward(params, words, source, forced.lengths)
-        return self.output_loss.nll(params, decoded, words, forced), forced.num_targets
+        decoded, cache = self.decoder.forward(params, words, source, forced.lengths)
+        further = [self.decoder.last_state(cache)] if return_state else []
+        return self.output_loss.nll(params, decoded, words, forced), forced.num_targets, *further
 
     def _align(self, inputs: Any, forced: TeacherForced) -> Array:
         """The attention weights (N, T, L) over the source under teacher forcing."""

@@ -2,6 +2,9 @@
 
     p(w_1 .. w_T) = p(w_1 | <START>) p(w_2 | <START> w_1) ...          by recurrent layers, from a zero state
 
+A running text is read in windows. Each begins at the state that the window before has left, and the gradient
+ends where the window begins: truncated backpropagation through time (Williams and Peng 1990).
+
 :mod:`rnnlab.models.encoder_decoder` has the rest of the model (Mikolov et al. 2010; with attention to its own
 past states, Xia et al. 2017).
 """
@@ -20,7 +23,7 @@ from rnnlab.models.base import BatchSize, RegularisationOptions, announces_gradi
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.input_gradients import LanguageGradients
 from rnnlab.models.parts.initialisation import INIT_SCALE
-from rnnlab.models.parts.no_source import NoSource
+from rnnlab.models.parts.no_source import Beginning, NoSource
 from rnnlab.models.parts.output import OutputInputs
 from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.teacher_forcing import TeacherForced
@@ -37,7 +40,7 @@ from rnnlab.options import (
     Probability,
 )
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array
+from rnnlab.types import Array, State
 
 
 class Prompted(NamedTuple):
@@ -180,6 +183,8 @@ class LanguageModel(EncoderDecoder):
         self,
         sentences: Array,
         *,
+        state: Sequence[Array] | None = None,
+        return_state: bool = False,
         rng: np.random.Generator | None = None,
         grads: Parameters | None = None,
         sampling: float = 0.0,
@@ -193,6 +198,12 @@ class LanguageModel(EncoderDecoder):
         sentences : (N, L) integers in [0, V)
             ``<START>``, the words, ``<END>``, then ``<NULL>``. The model reads all tokens of a row except
             the last and predicts all except the first. ``<NULL>`` is not scored.
+        state : sequence of (N, H) arrays, optional
+            The state at the beginning of each row, zeros if left out. For a window of a running text it is
+            what the loss of the window before has returned. No gradient flows into it. Not with
+            ``target_attention``.
+        return_state : bool
+            Whether to return the state at the end of each row as well. Not with ``target_attention``.
         rng : numpy Generator, optional
             Draws the masks of dropout and zoneout. Without it nothing is dropped, and zoneout takes its
             expectation, as in inference.
@@ -214,6 +225,8 @@ class LanguageModel(EncoderDecoder):
         grads : Parameters
         inputs : LanguageGradients
             Only with ``input_gradients``. See :mod:`rnnlab.models.input_gradients`.
+        state : tuple of (N, H) arrays
+            Only with ``return_state``, as the last result: for each layer h, of an LSTM h and c.
 
         Raises
         ------
@@ -222,15 +235,17 @@ class LanguageModel(EncoderDecoder):
         ValueError, TypeError
             If a shape or a dtype is wrong.
         """
-        read, forced = self._batch("loss", sentences)
-        return self._loss(read, forced, rng, grads, sampling, part_of, input_gradients)
+        begin, forced = self._batch("loss", sentences, state=state, return_state=return_state)
+        return self._loss(begin, forced, rng, grads, sampling, part_of, input_gradients, return_state)
 
-    def nll(self, sentences: Array) -> tuple[float, int]:
+    def nll(
+        self, sentences: Array, *, state: Sequence[Array] | None = None, return_state: bool = False
+    ) -> tuple[Any, ...]:
         """The negative log-likelihood of a batch, as in inference, without gradients.
 
         Parameters
         ----------
-        sentences
+        sentences, state, return_state
             As in :meth:`loss`.
 
         Returns
@@ -239,13 +254,16 @@ class LanguageModel(EncoderDecoder):
             Summed over all real tokens, in nats.
         tokens : int
             Number of real tokens. exp(total / tokens) is the perplexity.
+        state : tuple of (N, H) arrays
+            Only with ``return_state``.
 
         Raises
         ------
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        return self._nll(*self._batch("nll", sentences))
+        begin, forced = self._batch("nll", sentences, state=state, return_state=return_state)
+        return self._nll(begin, forced, return_state=return_state)
 
     @staticmethod
     def num_examples(batch: Sequence[Any]) -> int:
@@ -253,22 +271,57 @@ class LanguageModel(EncoderDecoder):
         return len(batch[0])
 
     def _batch(
-        self, function: str, *batch: Any, name: str = "sentences", **options: Any
-    ) -> tuple[Array, TeacherForced]:
+        self,
+        function: str,
+        *batch: Any,
+        name: str = "sentences",
+        state: Sequence[Array] | None = None,
+        return_state: bool = False,
+        **options: Any,
+    ) -> tuple[Beginning, TeacherForced]:
         function = f"LanguageModel.{function}"
         if len(batch) != 1:
             raise InputTypeError(f"{function}: found {len(batch)} arguments, expected sentences alone")
         words, options = self.embedding.vocabulary_size, {**options, "several": False}
         forced = TeacherForced.checked(function, name, *batch, None, words, self.null_token, **options)
-        return forced.inputs, forced
+        if self.decoder.attends_to_past and (return_state or state is not None):
+            raise InputError(
+                f"{function}: state is given or return_state is True, expected neither: this model attends "
+                "to all its past states, and a state holds only the last ones"
+            )
+        rows = len(forced.inputs)
+        return Beginning(rows, state if state is None else self._state(function, state, rows)), forced
+
+    def _state(self, function: str, state: Any, rows: int) -> State:
+        """The checked arrays of a state of N rows."""
+        layers, shape = self._options["decoder_layers"], (rows, self._options["hidden_dim"])
+        count = layers * self.decoder.num_states
+        if not isinstance(state, tuple | list) or len(state) != count:
+            found = f"{len(state)} arrays" if isinstance(state, tuple | list) else type(state).__name__
+            raise InputTypeError(
+                f"{function}: state is {found}, expected a tuple of {count} arrays of shape (N, H) = "
+                f"{shape}, as return_state gives it"
+            )
+        arrays = [self._floats(f"{function}: state[{k}]", array) for k, array in enumerate(state)]
+        for k, array in enumerate(arrays):
+            if array.shape != shape:
+                raise InputError(
+                    f"{function}: state[{k}] has shape {array.shape}, expected (N, H) = {shape}, a row for "
+                    "each of the sentences"
+                )
+        return tuple(arrays)
 
     def _build_encoder(self, recurrence: Recurrence, num_states: int) -> NoSource:
         return NoSource(self._options["hidden_dim"], num_states)
 
-    def _inputs(self, function: str, source: Any) -> tuple[Array, int]:
-        """The checked prompts, and their number."""
+    def _inputs(self, function: str, source: Any) -> tuple[Beginning, int]:
+        rows = len(self._prompts(function, source))
+        return Beginning(rows), rows
+
+    def _prompts(self, function: str, prompts: Any) -> Array:
+        """The checked prompts."""
         function = f"LanguageModel.{function}"
-        prompts = as_padded(function, "prompts", source, "equally many tokens in each, without <NULL>")
+        prompts = as_padded(function, "prompts", prompts, "equally many tokens in each, without <NULL>")
         if prompts.ndim != 2 or not prompts.shape[1]:
             raise InputError(
                 f"{function}: prompts has shape {prompts.shape}, expected (N, P) with P of at least 1: "
@@ -284,13 +337,13 @@ class LanguageModel(EncoderDecoder):
                 f"{function}: prompts has the row {prompts[wrong][0].tolist()!r:.60}, expected the model's "
                 f"<START> first, the token {self.start_token}, then words without <NULL> and <END>"
             )
-        return prompts, len(prompts)
+        return prompts
 
-    def _padded_inputs(self, inputs: Array) -> dict[str, Array]:
+    def _padded_inputs(self, inputs: Beginning) -> dict[str, Array]:
         return {}
 
-    def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> Array:
-        return arrays["read"]
+    def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> Beginning:
+        return Beginning(len(arrays["read"]))
 
     def _input_gradients(self, dinputs: None, dwords: Array, dhidden: Array) -> LanguageGradients:
         return LanguageGradients(dwords, dhidden)
@@ -312,8 +365,8 @@ class LanguageModel(EncoderDecoder):
         IndexError, ValueError, TypeError
             If a shape, a dtype or a token is wrong.
         """
-        prompts, _ = self._inputs("start", prompts)
-        state = self._start(prompts)
+        prompts = self._prompts("start", prompts)
+        state = self._start(Beginning(len(prompts)))
         for tokens in prompts.T[:-1]:
             _, state = self.read(state, tokens)
         return Prompted(state, prompts[:, -1])

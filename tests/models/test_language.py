@@ -112,6 +112,112 @@ def test_a_padded_batch_and_parts_have_the_same_loss(options):
     np.testing.assert_allclose(parts.flat, grads.flat, rtol=1e-9, atol=1e-13)
 
 
+WINDOWS = [slice(0, 4), slice(3, 5), slice(4, 5), slice(4, 9)]  # of 3, 1, 0 and 4 steps
+
+
+def windows():
+    """A text for each of three rows, and its windows; the last row is shorter, the third window is empty."""
+    text = np.random.default_rng(8).integers(3, len(WORDS), (3, 9))
+    text[:, 0], text[2, 7:] = START, NULL
+    rows = [text[:, window] for window in WINDOWS]
+    rows[2] = np.column_stack([rows[2], np.full(3, NULL)])
+    return text, rows
+
+
+@pytest.mark.parametrize(
+    "options", [each for each in COMBINATIONS if not each.get("target_attention")], ids=name_of
+)
+def test_windows_of_a_text_have_its_likelihood(options):
+    """Each window begins at the state that the one before has left."""
+    model, (text, rows) = build(**{**options, "reconstruction": 0.0, "label_smoothing": 0.0}), windows()
+    total, tokens = model.nll(text)
+    state, found, counted, loss = None, 0.0, 0, 0.0
+    for window in rows:
+        whole = {"state": state, "return_state": True}
+        nats, count, after = model.nll(window, **whole)
+        part, _, state = model.loss(window, **whole, part_of=(len(text), tokens))
+        for one, other in zip(after, state, strict=True):
+            np.testing.assert_array_equal(one, other)
+        found, counted, loss = found + nats, counted + count, loss + part
+    assert counted == tokens
+    assert found == pytest.approx(total, rel=1e-12)
+    assert loss == pytest.approx(model.loss(text)[0], rel=1e-12)
+    np.testing.assert_allclose(state[-model.decoder.num_states], model.last_states(text), rtol=1e-12)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_gradient_of_a_window_ends_at_its_beginning(cell, layers, rng):
+    """It is that of the loss with a constant state, which ARNet reconstructs, too."""
+    model = build(cell_type=cell, decoder_layers=layers, reconstruction=0.4)
+    _, rows = windows()
+    *_, state = model.loss(rows[0], return_state=True)
+    state = [each + 0.3 for each in state]
+
+    def loss():
+        return model.loss(rows[-1], state=state, input_gradients=True, return_state=True)
+
+    _, grads, inputs, after = loss()
+    assert projected_check(lambda: loss()[0], model.params.flat, grads.flat, rng=rng) < 1e-7
+    assert inputs.hidden.shape == (3, 4, H)
+    assert len(after) == len(state) == layers * model.decoder.num_states
+    assert loss()[0] != model.loss(rows[-1])[0]
+
+
+def test_scheduled_sampling_starts_at_the_state():
+    """Words are drawn from the distributions that the state gives."""
+    model, (_, rows) = build(decoder_layers=2), windows()
+    states = [[np.full((3, H), value)] * 4 for value in (-0.9, 0.9)]
+    losses = [
+        model.loss(rows[-1], state=state, rng=np.random.default_rng(0), sampling=1.0)[0] for state in states
+    ]
+    assert losses[0] != losses[1]
+
+
+@pytest.mark.parametrize("options", [{}, {"decoder_layers": 2}], ids=name_of)
+def test_windows_on_a_device(options, device):
+    model, (_, rows) = build(**options), windows()
+    expected, grads, state = model.loss(rows[0], return_state=True)
+    further, _ = model.loss(rows[-1], state=state)
+    model.to("gpu")
+    loss, found, after = model.loss(rows[0], return_state=True)
+    assert float(loss) == pytest.approx(expected)
+    np.testing.assert_allclose(model._ops.asnumpy(found.flat), grads.flat, rtol=1e-9, atol=1e-12)
+    for given in (state, after):
+        assert float(model.loss(rows[-1], state=given)[0]) == pytest.approx(further)
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "message"),
+    [
+        (
+            np.zeros((3, H)),
+            TypeError,
+            r"state is ndarray, expected a tuple of 2 arrays of shape \(N, H\) = \(3, 4\)",
+        ),
+        ((np.zeros((3, H)),), TypeError, "state is 1 arrays, expected a tuple of 2 arrays"),
+        (
+            (np.zeros((3, H)), np.zeros((2, H))),
+            ValueError,
+            r"state\[1\] has shape \(2, 4\), expected .* = \(3, 4\)",
+        ),
+        ((np.zeros((3, H)), [["a"] * H] * 3), TypeError, r"state\[1\] has dtype"),
+    ],
+)
+@pytest.mark.parametrize("method", ["loss", "nll"])
+def test_wrong_states(method, state, error, message):
+    with pytest.raises(error, match=f"LanguageModel.{method}: {message}"):
+        getattr(build(), method)(windows()[1][0], state=state)
+
+
+@pytest.mark.parametrize("given", [{"return_state": True}, {"state": (np.zeros((3, H)),) * 2}], ids=name_of)
+@pytest.mark.parametrize("options", [{}, {"target_delay": 2}], ids=name_of)
+def test_attention_to_the_past_has_no_state(options, given):
+    model = build(target_attention=True, **options)
+    with pytest.raises(ValueError, match="expected neither: this model attends to all its past states"):
+        model.loss(windows()[1][0], **given)
+
+
 @pytest.mark.parametrize("shape", [(0, 5), (1, 2), (3, 2)])
 def test_small_batches(shape):
     """No sentence, and sentences of one token."""

@@ -143,7 +143,11 @@ def language(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     model = LanguageModel(vocabulary(draws, options), dtype=np.float64, **with_effect(options))
     found, given = tokens(draws, model, rows(draws))
     given = {name: given[name] for name in given if name == "part_of"}
-    return model, (found.reshape(-1, found.shape[-1]),), given
+    found = found.reshape(-1, found.shape[-1])
+    if not target and draws.chance(0.5):
+        count = options["decoder_layers"] * model.decoder.num_states
+        given["state"] = [*draws.rng.uniform(-0.9, 0.9, (count, len(found), options["hidden_dim"]))]
+    return model, (found,), given
 
 
 def classification(draws: Draws) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:

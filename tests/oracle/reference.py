@@ -29,6 +29,7 @@ class Source(NamedTuple):
     memory: Tensor | None = None  # (N, L, C)
     mask: Tensor | None = None  # (N, L), true for real slots
     first: Tensor | None = None  # (N, H), the state before the first word, if it is not zero
+    above: tuple[tuple[Tensor, ...], ...] = ()  # the states of further layers; zeros if left out
 
 
 class Decoded(NamedTuple):
@@ -238,13 +239,15 @@ def decode(
         x, start = words, source
         if layer > 1:
             x = noise.dropout(stacked(decoded.hidden, words, o["hidden_dim"]), o["layer_dropout"])
-            start = Source(zero_state(o, x, o["hidden_dim"]))
+            start = Source(source.above[layer - 2] if source.above else zero_state(o, x, o["hidden_dim"]))
         if layer == reads_image:
             x = torch.cat([x, source.image[:, None].expand(-1, x.shape[1], -1)], 2)
         own = recurrent(o, scope(p, f"layer{layer}_") if layers > 1 else p, x, start, lengths, noise)
         decoded = own if layer == 1 else decoded._replace(hidden=own.hidden)
     if image_input == "first_input":
         return Decoded(decoded.hidden[1:], decoded.contexts[1:]), decoded.hidden[0]
+    if source.above:
+        return decoded, source.above[-1][0]
     return decoded, source.first if layers == 1 and image_input == "initial_state" else None
 
 
@@ -268,7 +271,7 @@ def sentence_loss(
         thoughts, source = review(o, scope(p, "reviewer_"), source, noise)
     if tokens.ndim == 3:  # several sentences of each source
         several = tokens.shape[1]
-        state, *others = source
+        state, *others, _ = source
         copies = [None if each is None else each.repeat_interleave(several, 0) for each in others]
         source = Source(tuple(each.repeat_interleave(several, 0) for each in state), *copies)
         thoughts = [each.repeat_interleave(several, 0) for each in thoughts]
@@ -336,11 +339,22 @@ def captioning_loss(
 
 
 def language_loss(
-    o: Named, p: Named, word_to_idx: Named, sentences: np.ndarray, noise: Noise, **given: Any
+    o: Named,
+    p: Named,
+    word_to_idx: Named,
+    sentences: np.ndarray,
+    noise: Noise,
+    *,
+    state: Sequence[np.ndarray] | None = None,
+    **given: Any,
 ) -> tuple[Tensor, dict[str, Any]]:
     """The loss of a LanguageModel."""
     o = {**o, "attention": None, "reviewer": {"blocks": None}, "discriminative": 0.0}
     start = Source(zero_state(o, p["b_vocab"].new_zeros(len(sentences)), o["hidden_dim"]))
+    if state is not None:
+        size = len(state) // o["decoder_layers"]
+        layers = [tuple(map(torch.tensor, state[k : k + size])) for k in range(0, len(state), size)]
+        start = Source(layers[0], first=layers[0][0], above=tuple(layers[1:]))
     loss, words, hidden = sentence_loss(o, p, word_to_idx, start, sentences, noise, **given)
     return loss, {"words": words, "hidden": hidden}
 

@@ -43,6 +43,11 @@ class RecurrentCache(NamedTuple):
     packing: Packing
 
     @property
+    def last_state(self) -> State:
+        """The state after each sequence's last real step, arrays (N, H)."""
+        return tuple(each[self.packing.final] for each in self.states)
+
+    @property
     def h(self) -> Array:
         """(N + M, H) the initial hidden states, then those after each step."""
         return self.states[0]

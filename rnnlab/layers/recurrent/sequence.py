@@ -38,7 +38,7 @@ def sequence_forward(
     zeros = [packing.zero_states(given[0]) for _ in range(cell.num_states - len(given))]
     states = (*(packing.states(first) for first in given), *zeros)
     cache = forward_loop(cell, x, states, params, packing, draws, given_states=len(given))
-    return packing.after_each(states[0]), tuple(each[packing.final] for each in states), cache
+    return packing.after_each(states[0]), cache.last_state, cache
 
 
 def recurrent_forward(

@@ -36,7 +36,7 @@ from rnnlab.models.parts.recurrent_layer import Recurrence, RecurrentLayer
 from rnnlab.models.parts.values import Decoded, Source
 from rnnlab.ops import ops_for
 from rnnlab.parameters import scoped
-from rnnlab.types import Array, Params, Random, Shapes
+from rnnlab.types import Array, Params, Random, Shapes, State
 
 
 class RecurrentDecoder:
@@ -61,6 +61,10 @@ class RecurrentDecoder:
         inputs = _with_image(words, source.image if self.image_dim else None)
         hidden, cache = self.layer.forward(params, inputs, source.state, lengths, rng)
         return Decoded(hidden, first=source.first_hidden()), cache
+
+    def last_state(self, cache: Any) -> State:
+        """The state after the last word of each sentence, from the cache of :meth:`forward`."""
+        return self.layer.last_state(cache)
 
     def backward(
         self, ddecoded: Decoded, cache: Any, grads: Params, *, total_dh: Array | None = None
@@ -89,7 +93,7 @@ class RecurrentDecoder:
 
 
 class StackedDecoder:
-    """A decoder and recurrent layers above it, whose initial states are zero.
+    """A decoder and recurrent layers above it, whose initial states are zero unless the source has them.
 
         h_1 = decoder(words, source)
         h_k = layer_k(dropout(h_{k-1}))                 in the factored model layer 2 reads [dropout(h_1), v]
@@ -124,15 +128,21 @@ class StackedDecoder:
     ) -> tuple[Decoded, Any]:
         """As the first layer's, with the hidden states (N, T, H) of the last layer."""
         decoded, ran_lowest = self.lowest.forward(params.scope("layer1_"), words, source, lengths, rng)
-        hidden, above = decoded.hidden, []
-        for prefix, layer in self._above:
+        hidden, first, above = decoded.hidden, None, []
+        for (prefix, layer), own in zip(self._above, self._sources_above(source), strict=True):
             hidden, dropped = dropout_forward(hidden, self._dropout, rng=rng)
-            upper, cache = layer.forward(
-                params.scope(prefix), hidden, _source_above(layer, source), lengths, rng
-            )
-            hidden = upper.hidden
+            upper, cache = layer.forward(params.scope(prefix), hidden, own, lengths, rng)
+            hidden, first = upper.hidden, upper.first
             above.append((dropped, cache))
-        return decoded._replace(hidden=hidden, first=None), (ran_lowest, above)
+        return decoded._replace(hidden=hidden, first=first), (ran_lowest, above)
+
+    def last_state(self, cache: Any) -> State:
+        """The states of all layers after the last word, the first layer's first."""
+        ran_lowest, above = cache
+        state = self.lowest.last_state(ran_lowest)
+        for (_, layer), (_, ran) in zip(self._above, above, strict=True):
+            state += layer.last_state(ran)
+        return state
 
     def backward(
         self, ddecoded: Decoded, cache: Any, grads: Any, *, total_dh: Array | None = None
@@ -151,7 +161,8 @@ class StackedDecoder:
     def start(self, params: Any, source: Source) -> DecodingState:
         """The decoding states of all layers before the first word."""
         return self.lowest.start(params.scope("layer1_"), source), tuple(
-            layer.start(params.scope(prefix), _source_above(layer, source)) for prefix, layer in self._above
+            layer.start(params.scope(prefix), own)
+            for (prefix, layer), own in zip(self._above, self._sources_above(source), strict=True)
         )
 
     def advance(
@@ -170,6 +181,15 @@ class StackedDecoder:
     def attention(self, state: DecodingState) -> Array:
         """The first layer's weights (n, L) over the source at the step that led to a state."""
         return self.lowest.attention(state[0])
+
+    def _sources_above(self, source: Source) -> list[Source]:
+        """The source of each layer above the first: its own initial state, and the image."""
+        if source.above:
+            return [Source(state, source.image) for state in source.above]
+        return [
+            Source(layer.layer.zero_state(source.state[0]), source.image, zero_state=True)
+            for _, layer in self._above
+        ]
 
 
 class FirstInputDecoder:
@@ -276,11 +296,6 @@ def build_decoder(
         ]
         decoder = StackedDecoder(decoder, above, dropout=options["layer_dropout"])
     return FirstInputDecoder(decoder) if image_input == "first_input" else decoder
-
-
-def _source_above(layer: RecurrentDecoder, source: Source) -> Source:
-    """The source of a layer above the first: a state of zeros, and the image."""
-    return Source(layer.layer.zero_state(source.state[0]), source.image, zero_state=True)
 
 
 def _with_image(words: Array, image: Array | None) -> Array:

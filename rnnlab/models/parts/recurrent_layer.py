@@ -65,6 +65,10 @@ class RecurrentLayer:
         )
         return h, cache
 
+    def last_state(self, cache: Any) -> State:
+        """The state after each sequence's last real step, from the cache of :meth:`forward`."""
+        return cache.last_state
+
     def backward(
         self, dh: Array, cache: Any, grads: Params, *, total_dh: Array | None = None
     ) -> tuple[Array, State]:

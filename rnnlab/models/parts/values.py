@@ -17,6 +17,7 @@ class Source(NamedTuple):
     alignment: Array | None = None  # (N, L, M), of thought vectors: their attention weights over the encoder
     zero_state: bool = False  # whether the state is zero and does not depend on the source
     memory_gradient: bool = True  # whether the memory's gradient is needed; for data it often is not
+    above: tuple[State, ...] = ()  # the initial states of the decoder's further layers; zeros if left out
 
     def first_hidden(self) -> Array | None:
         """The initial hidden state (N, H); None if it is zero."""
