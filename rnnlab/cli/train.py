@@ -181,10 +181,9 @@ def _show_translations(run: Run, options: argparse.Namespace) -> None:
 
 
 def _show_sentences(run: Run, recipe: LanguageRecipe) -> None:
-    prompt = run.inputs.prompt("")
-    found = language.write(run.model, prompt, recipe.decoding, count=_SHOWN, rng=recipe.training.seed)
-    lists = recipe.decoding.n_best > 1
-    print(f"\nSentences:\n\n{sentences_text(run, prompt, found, lists=lists)}")
+    decoding, seed = recipe.decoding, recipe.training.seed
+    found = language.write(run.model, run.inputs, "", decoding, count=_SHOWN, rng=seed)
+    print(f"\nSentences:\n\n{sentences_text(run, '', found, lists=decoding.n_best > 1)}")
     print(f"\nLosses: {run.directory / 'loss.png'}")
 
 

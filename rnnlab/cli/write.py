@@ -52,9 +52,8 @@ def _write(options: argparse.Namespace) -> int:
     decoding = search_options(recipe_of(run, LanguageRecipe).decoding, options)
     if options.count is not None and decoding.method != "sample":
         raise InputError(f"--count needs --method sample, found {decoding.method}; a beam has --n-best")
-    prompt = run.inputs.prompt("".join(prompts))
-    count, seed = options.count or _COUNT, options.seed or 0
-    found = language.write(run.model, prompt, decoding, count=count, rng=seed)
+    prompt, count, seed = "".join(prompts), options.count or _COUNT, options.seed or 0
+    found = language.write(run.model, run.inputs, prompt, decoding, count=count, rng=seed)
     if options.json:  # before printing, which may fail
         write_sentences(options.json, run, prompt, found)
     print(sentences_text(run, prompt, found, lists=decoding.n_best > 1))

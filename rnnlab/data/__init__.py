@@ -17,6 +17,7 @@ The modules of the package:
     parallel       ParallelData, sentence pairs for the solver
     parallel_text  sentence pairs, code and comments from files
     text           TextData, sentences for language models
+    running_text   RunningText, windows of running text for language models
     sentences      many sentences in little memory; padding, a few of them as one array
     subwords       Subwords, sentences as pieces of words
     arrays         ArrayData, any arrays in memory
@@ -50,6 +51,7 @@ from rnnlab.data.parallel_text import (
 from rnnlab.data.pca import PCA
 from rnnlab.data.pixels import PixelData, PixelSplit
 from rnnlab.data.prepare import describe, prepare_annotated
+from rnnlab.data.running_text import RunningSplit, RunningText, open_running_text
 from rnnlab.data.shapes import open_shapes, write_shapes
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.subwords import Subwords
@@ -69,6 +71,8 @@ __all__ = [
     "ParallelSplit",
     "PixelData",
     "PixelSplit",
+    "RunningSplit",
+    "RunningText",
     "Subwords",
     "TextData",
     "TextSplit",
@@ -85,6 +89,7 @@ __all__ = [
     "open_habeas",
     "open_mnist",
     "open_parallel",
+    "open_running_text",
     "open_shapes",
     "open_text",
     "prepare_annotated",

@@ -10,7 +10,7 @@ A word takes 4 bytes and a sentence 8, so ten million sentences of 13 words take
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 import numpy as np
@@ -40,10 +40,12 @@ class SentenceWriter:
     ----------
     numbers : WordNumbers
         May be shared with other writers, so that their sentences have the same numbers.
+    ending : str, optional
+        A word that is added to the end of each sentence.
     """
 
-    def __init__(self, numbers: WordNumbers) -> None:
-        self._numbers = numbers
+    def __init__(self, numbers: WordNumbers, ending: str | None = None) -> None:
+        self._numbers, self._ending = numbers, () if ending is None else (ending,)
         self._ids, self._starts = array("i"), array("q", [0])
 
     def add(self, words: Words) -> None:
@@ -58,7 +60,8 @@ class SentenceWriter:
             raise InputTypeError(
                 f"a sentence is the string {words!r:.60}, expected a list of words; a tokenizer makes one"
             )
-        self._ids.extend(map(self._numbers.__getitem__, words))
+        for some in (words, self._ending):
+            self._ids.extend(map(self._numbers.__getitem__, some))
         self._starts.append(len(self._ids))
 
     def sentences(self, words: list[str]) -> Sentences:
@@ -180,6 +183,46 @@ class TokenRows:
 
     def __len__(self) -> int:
         return len(self._sentences)
+
+
+def sentences_of_splits(
+    function: str,
+    argument: str,
+    splits: Mapping[str, Iterable[Words]],
+    *,
+    keeps: Callable[[str, Words], bool] = lambda split, words: True,
+    ending: str | None = None,
+) -> dict[str, Sentences]:
+    """The sentences of each split, which share a list of words.
+
+    Parameters
+    ----------
+    function, argument : str
+        For messages: the function, and its argument ``splits``.
+    splits : mapping of str to iterable of sequences of str
+    keeps : callable
+        Whether to keep a sentence, from its split and its words.
+    ending : str, optional
+        A word that is added to the end of each sentence.
+
+    Raises
+    ------
+    TypeError
+        If ``splits`` is not a mapping to lists of words.
+    """
+    if not isinstance(splits, Mapping):
+        raise InputTypeError(
+            f"{function}: {argument} is a {type(splits).__name__}, expected a dict of {argument} by "
+            f'splits, such as {{"train": {argument}}}'
+        )
+    numbers, written = WordNumbers(), {}
+    for split, sentences in splits.items():
+        writer = written[split] = SentenceWriter(numbers, ending)
+        for words in sentences:
+            if keeps(split, words):
+                writer.add(words)
+    words = checked_words(function, numbers)
+    return {split: each.sentences(words) for split, each in written.items()}
 
 
 def first_words(words: Words) -> str:

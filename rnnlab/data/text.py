@@ -5,7 +5,7 @@ A sentence is a line of a file, and its words are what the tokenizer makes of it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,9 @@ from typing import Any
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, joined_hash
-from rnnlab.data.parallel_text import Tokenize
-from rnnlab.data.sentences import (
-    Sentences,
-    SentenceWriter,
-    TokenRows,
-    WordNumbers,
-    Words,
-    checked_words,
-)
+from rnnlab.data.sentences import Sentences, TokenRows, Words, sentences_of_splits
 from rnnlab.data.split_data import SplitData, drawn
-from rnnlab.data.text_inputs import TEXT_TOKENIZERS, TextInputs
+from rnnlab.data.text_inputs import TEXT_TOKENIZERS, TextInputs, check_tokenizer
 from rnnlab.data.vocabulary import NULL, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_options
@@ -116,7 +108,7 @@ class TextData(SplitData[TextSplit]):
             "max_train": max_train,
         }
         check_options("TextData", TextData, counts)
-        _check_tokenizer("TextData", tokenizer)
+        check_tokenizer("TextData", tokenizer)
         self.name, self.max_length, self.num_long = name, max_length, 0
         read = self._read(sentences)
         self.vocabulary = Vocabulary.from_counts(read["train"].counts(), min_count, max_size)
@@ -153,8 +145,8 @@ class TextData(SplitData[TextSplit]):
         return self.inputs.text(tokens)
 
     def preprocessing(self) -> dict[str, Any]:
-        """The entries that a checkpoint saves for new sentences: the tokenizer."""
-        return {"tokenizer": self.inputs.tokenizer}
+        """The entries that a checkpoint saves for new sentences; see :meth:`TextInputs.from_saved`."""
+        return self.inputs.preprocessing()
 
     def fingerprint(self) -> Fingerprint:
         """Sizes and hashes of the tokens of each split, for :meth:`Solver.resume`."""
@@ -186,35 +178,22 @@ class TextData(SplitData[TextSplit]):
         return f"TextData({self.name}: {sizes}; {len(self.vocabulary):,} words)"
 
     def _read(self, sentences: Mapping[str, Iterable[Words]]) -> dict[str, Sentences]:
-        """The sentences of each split, which share a list of words."""
-        if not isinstance(sentences, Mapping):
-            raise InputTypeError(
-                f"TextData: sentences is a {type(sentences).__name__}, expected a dict of sentences by "
-                'splits, such as {"train": sentences}'
-            )
-        numbers = WordNumbers()
-        written = {split: self._written(split, some, numbers) for split, some in sentences.items()}
-        if not len(written.get("train", ())):
-            found = ", ".join(f"{split} {len(each)}" for split, each in written.items()) or "no split"
+        """The sentences of each split. Long training sentences are left out, and counted."""
+        read = sentences_of_splits("TextData", "sentences", sentences, keeps=self._keeps)
+        if not len(read.get("train", ())):
+            found = ", ".join(f"{split} {len(each)}" for split, each in read.items()) or "no split"
             longer = f", and {self.num_long:,} training sentences longer than max_length" * bool(
                 self.num_long
             )
             raise InputError(
                 f"TextData: {self.name}: found {found}{longer}, expected sentences of a split train"
             )
-        words = checked_words("TextData", numbers)
-        return {split: each.sentences(words) for split, each in written.items()}
+        return read
 
-    def _written(self, split: str, sentences: Iterable[Words], numbers: WordNumbers) -> SentenceWriter:
-        """The sentences of a split; long training sentences are left out, and counted."""
-        most = self.max_length if split == "train" else None
-        writer = SentenceWriter(numbers)
-        for words in sentences:
-            if most is not None and len(words) > most:
-                self.num_long += 1
-            else:
-                writer.add(words)
-        return writer
+    def _keeps(self, split: str, words: Words) -> bool:
+        is_long = split == "train" and self.max_length is not None and len(words) > self.max_length
+        self.num_long += is_long
+        return not is_long
 
 
 def open_text(files: Mapping[str, PathLike], *, tokenizer: str = "text", **options: Any) -> TextData:
@@ -238,14 +217,8 @@ def open_text(files: Mapping[str, PathLike], *, tokenizer: str = "text", **optio
     ValueError, TypeError
         As :class:`TextData`.
     """
-    if not isinstance(files, Mapping):
-        raise InputTypeError(
-            f"open_text: files is a {type(files).__name__}, expected a dict of files by splits, such as "
-            '{"train": path}'
-        )
-    _check_tokenizer("open_text", tokenizer)
-    sentences = {split: _sentences(path, TEXT_TOKENIZERS[tokenizer]) for split, path in files.items()}
-    name = ", ".join(Path(path).name for path in files.values())
+    lines, name = open_lines("open_text", files, tokenizer)
+    sentences = {split: filter(None, some) for split, some in lines.items()}  # without empty lines
     data = TextData(sentences, tokenizer=tokenizer, **{"name": name, **options})
     for split, path in files.items():
         if not len(data.split(split)):
@@ -253,14 +226,24 @@ def open_text(files: Mapping[str, PathLike], *, tokenizer: str = "text", **optio
     return data
 
 
-def _sentences(path: PathLike, tokenize: Tokenize) -> Iterator[Words]:
-    """The words of the lines of a file, without empty lines."""
-    return filter(None, map(tokenize, text_lines(path, "one sentence per line")))
+def open_lines(
+    function: str, files: Mapping[str, PathLike], tokenizer: str
+) -> tuple[Mapping[str, Iterable[Words]], str]:
+    """The words of the lines of each file, and a name for them.
 
-
-def _check_tokenizer(function: str, tokenizer: str) -> None:
-    """Raise ValueError if there is no such tokenizer."""
-    if tokenizer not in TEXT_TOKENIZERS:
-        raise InputError(
-            f"{function}: tokenizer is {tokenizer!r}, expected one of {', '.join(TEXT_TOKENIZERS)}"
+    Raises
+    ------
+    TypeError
+        If ``files`` is not a mapping. Errors begin with ``function``.
+    ValueError
+        If there is no such tokenizer.
+    """
+    if not isinstance(files, Mapping):
+        raise InputTypeError(
+            f"{function}: files is a {type(files).__name__}, expected a dict of files by splits, such as "
+            '{"train": path}'
         )
+    check_tokenizer(function, tokenizer)
+    tokenize = TEXT_TOKENIZERS[tokenizer]
+    lines = {split: map(tokenize, text_lines(path)) for split, path in files.items()}
+    return lines, ", ".join(Path(path).name for path in files.values())

@@ -91,7 +91,7 @@ def beam_search(
         The penalty in nats for each time that an earlier group chose the word. ``log_prob`` and ``score`` do
         not contain it.
     forbid : tokens
-        Tokens that are never chosen.
+        Tokens that are never chosen. If <END> is one, all sentences have ``max_length`` words.
     no_repeat_ngram : int
         N-grams of this length occur at most once in a sentence. 0 means no constraint.
     return_alignments : bool

@@ -25,7 +25,7 @@ class Constraints:
     max_length, min_length : int
         Maximum and minimum number of words in a sentence.
     forbid : tokens
-        Never chosen.
+        Never chosen. If <END> is one, all sentences have ``max_length`` words and are unfinished.
     no_repeat_ngram : int
         N-grams of this length occur at most once in a sentence. 0 means no constraint.
 
@@ -68,10 +68,6 @@ class Constraints:
             ) from None
         if self.forbid and self.forbid[0] < 0:
             raise InputError(f"{function}: forbid holds {self.forbid[0]}, expected tokens of the vocabulary")
-        if model.end_token in self.forbid:
-            raise InputError(
-                f"{function}: forbid holds <END> ({model.end_token}), without which no sentence can end"
-            )
         self._never: dict[tuple[str, bool], Array] = {}  # by library and whether they include <END>
 
     def apply(self, log_probs: Array, length: int, history: Array | None) -> Array:

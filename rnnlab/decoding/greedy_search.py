@@ -42,7 +42,8 @@ def greedy(
     max_length, min_length : int
         Maximum and minimum number of words in a sentence.
     forbid : tokens
-        Tokens that are never chosen, such as <UNK>, <START> and <NULL>.
+        Tokens that are never chosen, such as <UNK>, <START> and <NULL>. If <END> is one, all sentences have
+        ``max_length`` words.
     no_repeat_ngram : int
         N-grams of this length occur at most once in a sentence. 0 means no constraint.
     return_alignments : bool

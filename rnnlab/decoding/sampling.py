@@ -61,7 +61,7 @@ def sample(
         probabilities, after ``temperature`` and ``top_k``, sum to at least ``top_p``. Among equally probable
         tokens those with the lower numbers come first.
     forbid : tokens
-        Tokens that are never drawn.
+        Tokens that are never drawn. If <END> is one, all sentences have ``max_length`` words.
     no_repeat_ngram : int
         N-grams of this length occur at most once in a sentence. 0 means no constraint.
     return_alignments : bool

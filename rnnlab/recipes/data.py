@@ -290,6 +290,39 @@ class TextTable:
 
 
 @dataclass(frozen=True)
+class RunningTextTable:
+    """Running text for a language model: text files in UTF-8, gzipped or not, which are read in windows.
+
+    Attributes
+    ----------
+    train
+        File of the training text.
+    val
+        File of the split "val", on which the model is validated; none if left out.
+    test
+        File of the split "test"; none if left out.
+    tokenizer
+        As for data.kind "text". The end of a line is a word, too.
+    window
+        Words that an update reads of each of training.batch_size streams of the text. The state of the model
+        is carried from window to window, the gradient is not.
+    min_count
+        Least occurrences in the training text of a word in the vocabulary.
+    max_size
+        Maximum number of words in the vocabulary.
+    """
+
+    kind: Literal["running_text"]
+    train: EnvPath
+    val: EnvPath | None = None
+    test: EnvPath | None = None
+    tokenizer: Literal["text", "spaces", "characters"] = "text"
+    window: Count = 35
+    min_count: Count = 1
+    max_size: Count | None = None
+
+
+@dataclass(frozen=True)
 class MnistTable:
     """The four IDX files of MNIST or of a data set in the same format: images as sequences of pixels.
 

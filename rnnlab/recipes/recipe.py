@@ -9,7 +9,7 @@
     [evaluation]  what is scored, and how                     -> rnnlab.metrics
 
 The ``kind`` of the data decides the kind of recipe: :class:`CaptioningRecipe` for captions of images,
-:class:`TranslationRecipe` for sentence pairs, :class:`LanguageRecipe` for sentences alone,
+:class:`TranslationRecipe` for sentence pairs, :class:`LanguageRecipe` for text alone,
 :class:`ClassificationRecipe` for labelled sequences, which has no [decoding]. :mod:`rnnlab.recipes.data` has
 their tables [data], :mod:`rnnlab.recipes.tables` the others; the fields of these dataclasses are the keys,
 and :mod:`rnnlab.recipes.schema` checks them.
@@ -35,6 +35,7 @@ from rnnlab.recipes.data import (
     KarpathyTable,
     MnistTable,
     ParallelTable,
+    RunningTextTable,
     ShapesTable,
     TextTable,
 )
@@ -172,10 +173,10 @@ class TranslationRecipe(_Tables):
 
 @dataclass(frozen=True)
 class LanguageRecipe(_Tables):
-    """A recipe for a language model of sentences."""
+    """A recipe for a language model of sentences, or of running text."""
 
     REFUSED: ClassVar = TranslationRecipe.REFUSED
-    data: TextTable
+    data: TextTable | RunningTextTable
     model: LanguageModelTable = field(default_factory=LanguageModelTable)
     training: TrainingTable = field(default_factory=TrainingTable)
     stage: list[StageTable] = field(default_factory=list)
@@ -188,6 +189,8 @@ class LanguageRecipe(_Tables):
         _check_word_vectors(self)
         check_losses(self.stages(), self.model.options())
         _check_refused(self)
+        if isinstance(self.data, RunningTextTable):
+            _check_running_text(self)
 
 
 @dataclass(frozen=True)
@@ -320,6 +323,20 @@ def _check_word_vectors(recipe: Any) -> None:
         raise InputError(
             f"model.{given[0]} is given, expected 'none' with training.warm_start: the word vectors would be "
             "overwritten by those of the warm start"
+        )
+
+
+def _check_running_text(recipe: LanguageRecipe) -> None:
+    """Raise ValueError if a key has no meaning for running text."""
+    if recipe.model.target_attention:
+        raise InputError(
+            "model.target_attention is true, expected false with data.kind 'running_text': the state that is "
+            "carried from window to window does not hold all past states"
+        )
+    if recipe.evaluation.max_sentences is not None:
+        raise InputError(
+            f"evaluation.max_sentences is {recipe.evaluation.max_sentences}, expected none with data.kind "
+            "'running_text', which is one text"
         )
 
 

@@ -1,4 +1,4 @@
-"""Language models: the data, the model, its sentences and its perplexity, of a recipe."""
+"""Language models of sentences and of running text: the data, the model, what it writes, its perplexity."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rnnlab.data import TextData, open_text
+from rnnlab.data import RunningSplit, RunningText, TextData, TextSplit, open_running_text, open_text
 from rnnlab.data.split_data import batches
-from rnnlab.data.text import TextSplit
 from rnnlab.data.text_inputs import TextInputs
 from rnnlab.decoding import Ensemble, Hypothesis
 from rnnlab.decoding.ensemble import Average
 from rnnlab.metrics import Statistics, perplexity
 from rnnlab.models import LanguageModel
 from rnnlab.reading import PathLike
-from rnnlab.recipes.data import TextTable
+from rnnlab.recipes.data import RunningTextTable, TextTable
 from rnnlab.recipes.recipe import LanguageRecipe
 from rnnlab.recipes.tables import DecodingTable, LanguageEvaluationTable
 from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_splits, check_same_words
 from rnnlab.tasks.search import decode
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint
-from rnnlab.training.distributed import ALONE, Communicator
+from rnnlab.training.distributed import ALONE, Communicator, by_rank_0
 from rnnlab.training.validation import total_nll
 
 
@@ -36,9 +35,9 @@ class LanguageEvaluation:
     ----------
     split : str
     sentences : int
-        Their number.
+        Their number; of running text, the number of lines.
     tokens : int
-        The number of words and <END> that are predicted.
+        The number of words and <END> that are predicted; of running text, of words and ends of lines.
     perplexity : float
         A word that the vocabulary lacks counts as <UNK>.
     remarks : list of str
@@ -50,6 +49,7 @@ class LanguageEvaluation:
     tokens: int
     perplexity: float
     remarks: list[str] = field(default_factory=list)
+    unit: str = "sentences"  # or "lines"
 
     def corpus(self) -> dict[str, float]:
         """The perplexity."""
@@ -57,7 +57,7 @@ class LanguageEvaluation:
 
     def rows(self) -> list[tuple[str, str]]:
         """The table of the scores: names and numbers."""
-        counts = [("sentences", f"{self.sentences:,}"), ("tokens", f"{self.tokens:,}")]
+        counts = [(self.unit, f"{self.sentences:,}"), ("tokens", f"{self.tokens:,}")]
         return [*counts, ("perplexity", f"{self.perplexity:.3f}")]
 
     def examples(self) -> tuple[int, int]:
@@ -77,14 +77,24 @@ class LanguageEvaluation:
         return {
             "corpus": self.corpus(),
             "notes": self.notes(),
-            "sentences": self.sentences,
+            self.unit: self.sentences,
             "tokens": self.tokens,
         }
 
 
-def _open_text(train: PathLike, val: PathLike | None, test: PathLike | None, **options: Any) -> TextData:
+def _files(train: PathLike, val: PathLike | None, test: PathLike | None) -> dict[str, PathLike]:
     files = {"train": train, "val": val, "test": test}
-    return open_text({split: path for split, path in files.items() if path is not None}, **options)
+    return {split: path for split, path in files.items() if path is not None}
+
+
+def _open_text(train: PathLike, val: PathLike | None, test: PathLike | None, **options: Any) -> TextData:
+    return open_text(_files(train, val, test), **options)
+
+
+def _open_running_text(
+    train: PathLike, val: PathLike | None, test: PathLike | None, **options: Any
+) -> RunningText:
+    return open_running_text(_files(train, val, test), **options)
 
 
 class LanguageTask(Task):
@@ -93,9 +103,9 @@ class LanguageTask(Task):
     recipe_type = LanguageRecipe
     verb, outputs, command = "writes sentences", "sentences", "write"
     scores_sentences = False
-    openers: ClassVar = {TextTable: _open_text}
+    openers: ClassVar = {TextTable: _open_text, RunningTextTable: _open_running_text}
 
-    def new_model(self, recipe: LanguageRecipe, data: TextData) -> LanguageModel:
+    def new_model(self, recipe: LanguageRecipe, data: TextData | RunningText) -> LanguageModel:
         """See :meth:`Task.new_model`."""
         return LanguageModel(
             data.vocabulary.word_to_idx,
@@ -108,9 +118,10 @@ class LanguageTask(Task):
         return TextInputs.from_saved(checkpoint.vocabulary or [], checkpoint.preprocessing)
 
     def check_ensemble(self, members: Sequence[Member]) -> None:
-        """See :meth:`Task.check_ensemble`: the vocabulary and the tokenizer are the same."""
+        """See :meth:`Task.check_ensemble`: vocabulary, tokenizer and kind of text are the same."""
         check_same_words(members, "vocabulary", lambda inputs: inputs.vocabulary)
         check_same(members, "tokenizer", lambda inputs: inputs.tokenizer)
+        check_same(members, "running text", lambda inputs: inputs.running)
 
     def combined(self, members: Sequence[Member], average: Average) -> Combined:
         """See :meth:`Task.combined`. The data are those of the first run."""
@@ -119,14 +130,14 @@ class LanguageTask(Task):
         return Combined(model, members[0].inputs, members[0].data)
 
     def epoch_scores(
-        self, recipe: LanguageRecipe, data: TextData, communicator: Communicator = ALONE
+        self, recipe: LanguageRecipe, data: TextData | RunningText, communicator: Communicator = ALONE
     ) -> None:
         """See :meth:`Task.epoch_scores`: the loss only."""
 
     def evaluate(
         self,
         recipe: LanguageRecipe,
-        data: TextData,
+        data: TextData | RunningText,
         model: LanguageModel,
         split: str,
         *,
@@ -140,22 +151,40 @@ class LanguageTask(Task):
         KeyError
             If the data have no such split.
         """
-        count = limited(evaluation.max_sentences, len(data.split(split)))
-        of_batches = batches(np.arange(count), recipe.training.batch_size)
-        nats, tokens = total_nll(model, data, split, of_batches, communicator)
+        count = limited(evaluation.max_sentences, len(data.split(split).sentences))
+        batch_size, unit = recipe.training.batch_size, "sentences"
+        if isinstance(data, TextData):
+            of_batches = batches(np.arange(count), batch_size)
+            nats, tokens = total_nll(model, data, split, of_batches, communicator)
+        else:
+            unit = "lines"
+            nats, tokens = _nll_of_running_text(model, data, split, batch_size, communicator)
         remarks = chosen_on(split, recipe)
         if data.inputs.tokenizer == "characters":
             remarks.append("perplexity: of a character, so not comparable with that of words")
-        return LanguageEvaluation(split, count, tokens, perplexity(nats, tokens), remarks)
+        return LanguageEvaluation(split, count, tokens, perplexity(nats, tokens), remarks, unit)
 
 
-def _same_sentences(one: TextSplit, other: TextSplit) -> bool:
+def _nll_of_running_text(
+    model: Any, data: RunningText, split: str, streams: int, communicator: Communicator
+) -> tuple[float, int]:
+    """The negative log-likelihood of a text in streams, and its number of tokens.
+
+    An ensemble reads each stream token by token, so its memory does not depend on the length of streams.
+    """
+    if isinstance(model, Ensemble):
+        return by_rank_0(communicator, lambda: model.nll(data.streams(split, streams)))
+    return total_nll(model, data, split, data.epoch(split, streams), communicator)
+
+
+def _same_sentences(one: TextSplit | RunningSplit, other: TextSplit | RunningSplit) -> bool:
     return one.sentences == other.sentences
 
 
 def write(
     model: LanguageModel,
-    prompt: np.ndarray,
+    inputs: TextInputs,
+    prompt: str,
     options: DecodingTable,
     *,
     count: int = 1,
@@ -163,17 +192,20 @@ def write(
 ) -> list[Hypothesis]:
     """Continue a prompt by the options of a recipe's table ``[decoding]``.
 
+    A running text has no end, so it continues for ``max_length`` words.
+
     Parameters
     ----------
     model : LanguageModel
-    prompt : (1, P) integers
-        <START> and any words.
+    inputs : TextInputs
+    prompt : str
+        As :meth:`TextInputs.prompt` takes it.
     options : DecodingTable
     count : int
         The number of sentences that are drawn. A search finds ``options.n_best``.
     rng : numpy Generator or seed
         For ``method = "sample"``.
     """
-    rows = count if options.method == "sample" else 1
-    found = decode(model, np.repeat(prompt, rows, axis=0), options, rng=rng)
+    rows, forbid = count if options.method == "sample" else 1, [model.end_token] * inputs.running
+    found = decode(model, np.repeat(inputs.prompt(prompt), rows, axis=0), options, rng=rng, forbid=forbid)
     return [each for some in found for each in some]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -26,6 +27,7 @@ def decode(
     *,
     rng: np.random.Generator | int = 0,
     return_alignments: bool = False,
+    forbid: Sequence[int] = (),
     first: int | None = None,
     communicator: Communicator = ALONE,
 ) -> list[list[Hypothesis]]:
@@ -42,6 +44,8 @@ def decode(
         For ``method = "sample"``.
     return_alignments : bool
         Whether hypotheses have an ``alignment``. The model must attend to its source.
+    forbid : sequence of int
+        Tokens that are never chosen, in addition to padding, <START> and those of ``options``.
     first : int, optional
         Only the first rows of ``source``.
     communicator : Communicator
@@ -53,7 +57,7 @@ def decode(
         Best first.
     """
     unknown = model.word_to_idx.get("<UNK>") if options.forbid_unknown else None
-    forbidden = (model.null_token, model.start_token, unknown)
+    forbidden = (model.null_token, model.start_token, unknown, *forbid)
     arguments: dict[str, Any] = {
         "max_length": options.max_length,
         "min_length": options.min_length,

@@ -5,6 +5,7 @@
     /preprocessing/   what new inputs need: arrays and JSON of the data set's ``preprocessing``
     /optimiser/       attribute steps; one (P,) dataset for each array of the update rule
     /average          (P,), the moving average of the parameters, if there is one
+    /state/           the arrays of the state that the next batch of a running text begins at, if there is one
     /losses           (iterations,) float64, the loss of every iteration
     /model, /vocabulary, /config, /fingerprint, /history, /solver     JSON
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import NoneType
@@ -42,7 +43,7 @@ from rnnlab.ops import ops_for, ops_on
 from rnnlab.parameters import Parameters
 from rnnlab.reading import PathLike
 from rnnlab.training.run_directory import checkpoint_of
-from rnnlab.types import Shapes
+from rnnlab.types import Array, Shapes
 
 _FORMAT = "rnnlab checkpoint 3"
 # Format 1 had all parameters in one array; format 2 had no checksums.
@@ -92,6 +93,8 @@ class Checkpoint:
         The state of the update rule.
     average : (P,) array, or None
         The moving average of the parameters.
+    state : sequence of arrays
+        The model's state at the end of the last batch, at which the next one begins: of running text.
     losses : (iterations,) float64
     history : list of dict
         One entry per epoch.
@@ -109,6 +112,7 @@ class Checkpoint:
     fingerprint: dict[str, Any] | None = None
     optimiser: dict[str, Any] = field(default_factory=lambda: {"steps": 0})
     average: Any = None
+    state: Sequence[Array] = ()
     losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
     history: list[dict[str, Any]] = field(default_factory=list)
     solver: dict[str, Any] = field(default_factory=dict)
@@ -186,6 +190,10 @@ def save_checkpoint(
                 _write(optimiser, name, _on_host(value))
         if checkpoint.average is not None:
             _write(file, "average", _on_host(checkpoint.average))
+        if checkpoint.state:
+            state = file.create_group("state")
+            for number, array in enumerate(checkpoint.state):
+                _write(state, str(number), _on_host(array))
         _write(file, "losses", np.asarray(checkpoint.losses, np.float64))
         for name in _JSON:
             _write(file, name, np.bytes_(_json_text(name, getattr(checkpoint, name))))
@@ -262,10 +270,16 @@ def load_checkpoint(path: PathLike) -> Checkpoint:
             preprocessing=_read_preprocessing(file),
             optimiser={"steps": int(steps)} | {name: _values(optimiser, name) for name in optimiser},
             average=_values(file, "average") if "average" in file else None,
+            state=_read_state(file) if "state" in file else (),
             losses=_read_losses(file),
             version=file.attrs["rnnlab_version"].decode(),
             **{name: _read_json(file, name, kinds) for name, kinds in _JSON.items()},
         )
+
+
+def _read_state(file: h5py.File) -> list[np.ndarray]:
+    group = _get(file, "state", h5py.Group)
+    return [_values(group, str(number)) for number in range(len(group))]
 
 
 def save_model(path: PathLike, model: Any) -> None:

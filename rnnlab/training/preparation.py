@@ -23,6 +23,7 @@ class Part(NamedTuple):
     number: int  # among the parts of the batch, from 0
     arrays: tuple[Array, ...]
     options: Mapping[str, Array] = {}  # options of the loss, with a row for each example
+    rows: slice = slice(None)  # of the batch
 
 
 class Prepared(NamedTuple):
@@ -75,10 +76,8 @@ class Preparation:
             If the numbers of rows, tokens or examples that the data or the model return do not fit.
         """
         data, model = self._data, self._model
-        parts = {
-            number: batch_of(data, "train", indices[rows])
-            for number, rows in self._rows_of_parts(indices).items()
-        }
+        rows_of = self._rows_of_parts(indices)
+        parts = {number: batch_of(data, "train", indices[rows]) for number, rows in rows_of.items()}
         of_model = _rows if self._objective is not None else getattr(model, "num_examples", _rows)
         count: Any = getattr(data, "num_examples", of_model)  # an objective's batches are not the model's
         examples = sum(_counted("num_examples", count(part)) for part in parts.values())
@@ -88,7 +87,9 @@ class Preparation:
         ops_on(device_of(model.params.flat))  # makes the device current in this thread
         prefetch = getattr(model, "prefetch", lambda arrays: arrays)
         try:
-            on_device = [Part(number, prefetch(arrays)) for number, arrays in parts.items()]
+            on_device = [
+                Part(number, prefetch(arrays), rows=rows_of[number]) for number, arrays in parts.items()
+            ]
             batch = Prepared(on_device, examples, tokens)
             return padded(model, batch) if self._graphs and self._objective is None else batch
         except MemoryError as error:

@@ -9,6 +9,8 @@ Some members are optional. The classes below describe those of a kind of trainin
                                      depends on them, and several ranks have those of rank 0
     model.word_to_idx                its vocabulary, which must be that of the data
     model.widened_from(config)       the parameters of which a warm start may fill the first rows only
+    data.carries_state               true if the rows of a batch continue those of the batch before: ``loss``
+                                     and ``nll`` get the state that they have returned, and begin there
     data.in_memory                   true if no thread is to prepare batches ahead (the option ``prefetch``)
     data.vocabulary                  saved with a run, and compared when it resumes
     data.preprocessing()             likewise: what new inputs need, arrays and JSON values by name
@@ -63,6 +65,11 @@ class Model(Protocol):
         name, before they were weighted. They become columns of the history. The terms of the parts of a batch
         add up to those of the batch.
 
+        A model for data whose batches continue each other (``carries_state``) takes ``state``, a tuple of
+        arrays with a row for each row of the batch, or None for zeros at the beginning of an epoch, and
+        ``return_state``. If that is true, the state at the end of the batch is the last result. So does its
+        ``nll``.
+
         A model for CUDA graphs also has ``padded(*batch, part_of=)``, ``prefetch_padded(padded)`` and
         ``padded_loss(padded, rng=, grads=)``, as the models of :mod:`rnnlab.models` have.
         """
@@ -104,19 +111,21 @@ def averages_tokens(model: Model) -> bool:
     return found == "token"
 
 
-def two_results(model: Model, method: str, found: Any, names: str) -> tuple[Any, Any]:
-    """What a method of a model has returned.
+def results_of(model: Model, method: str, found: Any, names: str) -> tuple[Any, ...]:
+    """What a method of a model has returned, which has as many results as there are names.
 
     Raises
     ------
     TypeError
-        If it is not a tuple of two.
+        If it is not a tuple of that many.
     """
-    if not isinstance(found, tuple | list) or len(found) != 2:
+    count = len(names.split(", "))
+    if not isinstance(found, tuple | list) or len(found) != count:
         raise InputTypeError(
-            f"{type(model).__name__}.{method} returned {described(found)}, expected two results: {names}"
+            f"{type(model).__name__}.{method} returned {described(found)}, expected "
+            f"{('two', 'three')[count - 2]} results: {names}"
         )
-    return found[0], found[1]
+    return tuple(found)
 
 
 class Rollout(NamedTuple):

@@ -39,6 +39,7 @@ from rnnlab.options import (
     as_json,
 )
 from rnnlab.training.callbacks.callback import Callback, check_callbacks, notify
+from rnnlab.training.carried_state import carries_state
 from rnnlab.training.checkpointing import InDirectory, InMemory, OnOtherRanks, Storage
 from rnnlab.training.compatibility import check_fit
 from rnnlab.training.distributed import check_same, communicator_of, device_of_rank, of_rank_0, on_host
@@ -72,7 +73,8 @@ class Solver:
         Has ``splits``, ``epoch(split, batch_size, rng)``, ``batch(split, indices)`` and
         ``num_tokens(batch)``. A "train" split is required; a "val" split is validated on after every epoch.
         Where a row of a batch is several examples, it also has ``num_examples(batch)``. It may have
-        ``row_lengths(split, indices)``, by which parts of a batch are balanced.
+        ``row_lengths(split, indices)``, by which parts of a batch are balanced, and ``carries_state``, which
+        is true if the rows of a batch continue those of the batch before.
     objective : Objective, optional
         Computes the batches of the loss from those of the data, with the model itself, such as
         :class:`~rnnlab.training.SelfCritical`. If left out, the model is trained on the batches of the data.
@@ -266,7 +268,7 @@ class Solver:
         average = None if ema_decay is None else ParameterAverage(ema_decay, model.params.flat)
         saved = None if ranks.rank else self.callbacks
         self._state = TrainingState(self.options, rules, data, average, saved)
-        self._update = Update(model, self.options, objective, ranks)
+        self._update = Update(model, self.options, objective, ranks, carries_state=carries_state(data))
         self._prepare = Preparation(model, data, self.options, ranks, self._update.graphs, objective)
         self._averages_tokens = averages_tokens(model) and objective is None
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, ranks)

@@ -13,6 +13,7 @@ import numpy as np
 from rnnlab.errors import InputError
 from rnnlab.options import NotNegative, accepts, expectation
 from rnnlab.training.callbacks.callback import Callback, load_states, saved_states
+from rnnlab.training.carried_state import CarriedState, carries_state
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
 from rnnlab.training.epoch_totals import FORMER, EpochTotals, check_column_names
 from rnnlab.training.gradient_monitor import Recorded
@@ -50,6 +51,8 @@ class TrainingState:
     former : dict of str to float or str
         The values before the run resumed with other ones in the current epoch: ``former_learning_rate``, the
         base learning rate, and ``former_matmul``, the precision of products.
+    carried : CarriedState or None
+        What the next batch begins at; None if the batches of the data do not continue each other.
     rng : numpy Generator
         Draws dropout and zoneout, and samples of scheduled sampling; the data order has its own generator.
     """
@@ -69,6 +72,7 @@ class TrainingState:
         self.monitor = Monitor(options.monitor, options.patience, options.monitor_mode)
         self._num_epochs = options.num_epochs
         self.order = DataOrder(data, options.batch_size, np.random.default_rng(order_seed))
+        self.carried = CarriedState() if carries_state(data) else None
         self.rng = np.random.default_rng(dropout_seed)
         self.totals = EpochTotals()
         self.former: dict[str, float | str] = {}
@@ -202,6 +206,8 @@ class TrainingState:
         self.former = {}
         self.schedule.end_epoch(improved)
         self.order.end_epoch()
+        if self.carried is not None:
+            self.carried.begin_epoch()
         self.totals = EpochTotals()
         return improved
 
@@ -235,6 +241,7 @@ class TrainingState:
         return {
             "optimiser": self.rule.state(),
             "average": None if self.average is None else self.average.values,
+            "state": (self.carried and self.carried.arrays) or (),
             "losses": np.asarray(self.losses),
             "history": self.history,
             "solver": {
@@ -277,6 +284,8 @@ class TrainingState:
                 load_states(self._callbacks, saved.get("callbacks", ()))
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(path, "solver", repr(error), "the state of a training run") from None
+        if self.carried is not None:
+            self.carried.load(path, checkpoint, within_epoch=self.order.batch > 0)
         done = (checkpoint.history[-1].get("iteration", 0) if checkpoint.history else 0) + self.order.batch
         if len(checkpoint.losses) != done or len(checkpoint.history) != self.order.epoch:
             found = f"{len(checkpoint.losses)} losses and {len(checkpoint.history)} epochs in the history"

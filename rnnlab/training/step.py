@@ -18,9 +18,10 @@ from rnnlab.training.gradient_sum import GradientSum
 from rnnlab.training.options import Options
 from rnnlab.training.parameter_groups import ParameterGroups
 from rnnlab.training.preparation import Part, Prepared, padded
-from rnnlab.training.protocols import Model, Objective, Rollout, averages_tokens, check_takes, two_results
+from rnnlab.training.protocols import Model, Objective, Rollout, averages_tokens, check_takes, results_of
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs, uses_graphs
+from rnnlab.types import State
 
 
 def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
@@ -38,6 +39,15 @@ def check_objective(model: Model, options: Options, objective: Objective) -> Non
     objective.check(model)
 
 
+def check_carried(model: Model, objective: Objective | None) -> None:
+    """Raise ValueError or TypeError if a model cannot be trained on batches that continue each other."""
+    reason = "the batches of the data continue each other"
+    for keyword in ("state", "return_state"):
+        check_takes(model, keyword, reason)
+    if objective is not None:
+        raise InputError(f"objective is given, expected none: {reason}, and an objective makes other ones")
+
+
 class Update:
     """Updates the parameters of a model, batch after batch; owns the workspace of the gradient.
 
@@ -49,6 +59,8 @@ class Update:
         Makes the batches of the loss from those of the data.
     communicator : Communicator, optional
         The ranks that compute the gradient together.
+    carries_state : bool
+        Whether the batches of the data continue each other.
 
     Attributes
     ----------
@@ -63,8 +75,8 @@ class Update:
         If ``trains``, ``weight_decay`` or ``learning_rate_factors`` has a pattern that matches no parameter,
         or CUDA graphs are asked for but impossible.
     TypeError
-        If scheduled sampling is set and the model's loss takes no ``sampling``, or there are several parts
-        and it takes no ``part_of``.
+        If scheduled sampling is set and the model's loss takes no ``sampling``, there are several parts and
+        it takes no ``part_of``, or the batches continue each other and it takes no ``state``.
     """
 
     def __init__(
@@ -73,6 +85,8 @@ class Update:
         options: Options,
         objective: Objective | None = None,
         communicator: Communicator = ALONE,
+        *,
+        carries_state: bool = False,
     ) -> None:
         self._communicator = communicator
         self._groups = ParameterGroups.of(model.params, options)
@@ -83,7 +97,9 @@ class Update:
             check_objective(model, options, objective)
         if communicator.size > 1:
             check_takes(model, "part_of", f"communicator has {communicator.size} ranks")
-        self.graphs = uses_graphs(model, options, communicator.size)
+        if carries_state:
+            check_carried(model, objective)
+        self.graphs = uses_graphs(model, options, communicator.size, carries_state=carries_state)
         self._model, self._options, self._objective = model, options, objective
         self.grads = model.params.zeros_like()
         self._sum = GradientSum(communicator, self.grads) if communicator.size > 1 else None
@@ -132,9 +148,11 @@ class Update:
                 batch = self._averaged_over_sentences(batch)
                 batch = padded(self._model, batch) if self.graphs else batch
             if batch.padded is None:
-                loss, terms = self._gradient(batch, state, all_have_rows)
+                loss, terms, after = self._gradient(batch, state, all_have_rows)
                 hold()
                 self._apply(loss, terms, state)
+                if state.carried is not None:
+                    state.carried.keep(after, self._communicator)
             else:
                 hold()
                 self._in_a_graph(batch.padded, state)
@@ -206,8 +224,18 @@ class Update:
             parts.append(part._replace(options={**part.options, **weights}))
         return batch._replace(parts=parts)
 
-    def _gradient(self, batch: Prepared, state: TrainingState, all_have_rows: bool) -> tuple[Any, Terms]:
-        """Compute the gradient of a batch, on all ranks and in parts; return loss and terms."""
+    def _gradient(
+        self, batch: Prepared, state: TrainingState, all_have_rows: bool
+    ) -> tuple[Any, Terms, list[State]]:
+        """Compute the gradient of a batch, on all ranks and in parts.
+
+        Returns
+        -------
+        loss : float, or an array () on the GPU
+        terms : mapping of str to the same
+        after : list of tuples of arrays
+            The model's state at the end of this rank's parts, if the batches of the data continue each other.
+        """
         options: dict[str, Any] = {"grads": self.grads}
         if state.sampling is not None:
             options["sampling"] = state.sampling
@@ -215,13 +243,20 @@ class Update:
             options["part_of"] = (batch.examples, batch.tokens)
             self.grads.flat[...] = 0
         losses: list[tuple[Any, Terms]] = []
+        after: list[State] = []
         rng = self._dropout_rng(state.rng)
         generators = [None] * len(batch.parts) if rng is None else self._generators(batch.parts, rng)
         for part, rng in zip(batch.parts, generators, strict=True):
             if self._sum is not None:
                 self._sum.may_begin = self._announces and all_have_rows and part is batch.parts[-1]
-            found = self._model.loss(*part.arrays, rng=rng, **part.options, **options)
-            loss, grads = two_results(self._model, "loss", found, "loss, grads")
+            if state.carried is None:
+                found = self._model.loss(*part.arrays, rng=rng, **part.options, **options)
+                loss, grads = results_of(self._model, "loss", found, "loss, grads")
+            else:
+                carried = {"state": state.carried.of(part.rows), "return_state": True}
+                found = self._model.loss(*part.arrays, rng=rng, **carried, **options)
+                loss, grads, last = results_of(self._model, "loss", found, "loss, grads, state")
+                after.append(last)
             if grads is not self.grads:
                 raise InputTypeError(
                     f"the loss of this {type(self._model).__name__} returned other gradients than the grads "
@@ -230,9 +265,9 @@ class Update:
             losses.append(self._with_terms(loss))
         own = _added(losses)
         if self._sum is None:
-            return own
+            return *own, after
         self._sum.end()
-        return _added(self._communicator.gather(_as_floats(*own)))
+        return *_added(self._communicator.gather(_as_floats(*own))), after
 
     @property
     def _in_parts(self) -> bool:

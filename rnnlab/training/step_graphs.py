@@ -33,7 +33,7 @@ Batch = Sequence[Padded]
 MOST = 64  # graphs; batches of further shapes are launched kernel by kernel
 
 
-def uses_graphs(model: Model, options: Options, ranks: int) -> bool:
+def uses_graphs(model: Model, options: Options, ranks: int, *, carries_state: bool = False) -> bool:
     """Whether steps are launched as CUDA graphs: as the option says, and by default wherever possible.
 
     Parameters
@@ -42,6 +42,8 @@ def uses_graphs(model: Model, options: Options, ranks: int) -> bool:
     options : Options
     ranks : int
         How many processes train together.
+    carries_state : bool
+        Whether the batches of the data continue each other.
 
     Raises
     ------
@@ -50,7 +52,7 @@ def uses_graphs(model: Model, options: Options, ranks: int) -> bool:
     """
     if options.graphs is False:
         return False
-    obstacle = _obstacle(model, options, ranks)
+    obstacle = _obstacle(model, options, ranks, carries_state)
     if options.graphs and obstacle is not None:
         raise obstacle
     return obstacle is None and (bool(options.graphs) or _is_of_built_in_classes(model))
@@ -86,11 +88,18 @@ def obstacle_of_options(options: Any) -> InputError | None:
     return None
 
 
-def _obstacle(model: Model, options: Options, ranks: int) -> InputError | InputTypeError | None:
-    """The error if the model or the options rule out CUDA graphs; None if they do not."""
+def _obstacle(
+    model: Model, options: Options, ranks: int, carries_state: bool
+) -> InputError | InputTypeError | None:
+    """The error if the model, the data or the options rule out CUDA graphs; None if they do not."""
     found = obstacle_of_place(device_of(model.params.flat), ranks) or obstacle_of_options(options)
     if found is not None:
         return found
+    if carries_state:
+        return InputError(
+            "graphs is true, but the batches of the data continue each other, and a padded batch has no "
+            "state; set graphs=False or --no-graphs"
+        )
     missing = [name for name in ("padded", "padded_loss", "prefetch_padded") if not hasattr(model, name)]
     if missing:
         return InputTypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")

@@ -9,9 +9,10 @@ from typing import Any
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_option
+from rnnlab.training.carried_state import carries_state
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.training.monitor import MONITOR
-from rnnlab.training.protocols import Data, Model, two_results
+from rnnlab.training.protocols import Data, Model, results_of
 from rnnlab.training.schedules import Schedule
 from rnnlab.types import Array
 
@@ -25,7 +26,8 @@ def validation_loss(
 ) -> dict[str, float]:
     """The loss of a split in nats per token, and its perplexity, exp(loss).
 
-    The ranks of a communicator share the batches, and all of them return the same numbers.
+    The ranks of a communicator share the batches, and all of them return the same numbers. Batches that
+    continue each other are not shared.
 
     Returns
     -------
@@ -60,11 +62,22 @@ def total_nll(
     communicator : Communicator
     """
 
-    def nll(indices: Array) -> tuple[float, int]:
+    def nll(indices: Array) -> tuple[Any, ...]:
         found = model.nll(*data.batch(split, indices))
-        return two_results(model, "nll", found, "total, tokens")
+        return results_of(model, "nll", found, "total, tokens")
 
-    totals = in_shares(communicator, batches, nll)
+    def continued(batches: Sequence[Array]) -> tuple[float, int]:
+        state, total, counted = None, 0.0, 0
+        for indices in batches:
+            found = model.nll(*data.batch(split, indices), state=state, return_state=True)
+            nats, tokens, state = results_of(model, "nll", found, "total, tokens, state")
+            total, counted = total + nats, counted + tokens
+        return total, counted
+
+    if carries_state(data):
+        totals = in_shares(communicator, [batches], continued)
+    else:
+        totals = in_shares(communicator, batches, nll)
     return sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals)
 
 

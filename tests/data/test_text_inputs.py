@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnnlab.data import TextData
+from rnnlab.data import RunningText, TextData
 from rnnlab.data.text_inputs import TEXT_TOKENIZERS, TextInputs
 from rnnlab.data.vocabulary import END, NULL, START
 
@@ -51,3 +51,27 @@ def test_wrong_prompts_and_tokens():
     with pytest.raises(TypeError, match="text: ids holds a list, expected integers"):
         inputs.text([[4, 4]])
     assert inputs.text([4, END, 4]) == "a"
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "written"),
+    [
+        ("text", "A man's  dog!\n\nA\n", "a man 's dog !\n\na\n"),
+        ("spaces", "\n A dog!", "\nA dog!"),
+        ("characters", "Ab\n b", "Ab\n b"),
+    ],
+)
+def test_prompts_of_running_text_have_lines(tokenizer, text, written):
+    data = RunningText({"train": map(TEXT_TOKENIZERS[tokenizer], text.split("\n"))}, tokenizer=tokenizer)
+    inputs = TextInputs.from_saved(data.vocabulary.idx_to_word, data.preprocessing())
+    assert inputs == data.inputs
+    assert inputs.running
+    np.testing.assert_array_equal(data.prompt(text), [[START, *data.split("train").tokens[:-1]]])
+    assert inputs.text(data.prompt(text)[0]) == data.text(data.prompt(text)[0]) == written
+
+
+def test_sentences_have_no_lines():
+    data = TextData({"train": [["a"]]}, tokenizer="characters")
+    assert data.preprocessing() == {"tokenizer": "characters"}
+    with pytest.raises(ValueError, match=r"the prompt has '\\n', expected words of the vocabulary"):
+        data.prompt("a\n")

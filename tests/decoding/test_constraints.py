@@ -141,6 +141,16 @@ def test_where_nothing_may_come_the_sentence_stops(rng):
         np.testing.assert_array_equal(hypothesis.alignment, model.expected(source, hypothesis))
 
 
+@pytest.mark.parametrize("options", [{}, {"no_repeat_ngram": 2}, {"min_length": 2}], ids=str)
+def test_sentences_without_an_end_have_the_maximum_length(options, rng):
+    model = TableModel.random(rng)
+    for source, hypothesis in searches(model, [0, 1], max_length=3, forbid=(END,), **options):
+        assert len(hypothesis.tokens) == 3
+        assert END not in hypothesis.tokens
+        assert not hypothesis.finished
+        assert hypothesis.log_prob == pytest.approx(model.log_prob(source, hypothesis.tokens, False))
+
+
 @pytest.mark.parametrize("search", [greedy, sample, beam_search])
 @pytest.mark.parametrize(
     ("options", "error", "message"),
@@ -150,7 +160,6 @@ def test_where_nothing_may_come_the_sentence_stops(rng):
         ({"min_length": -1}, ValueError, "min_length is -1, expected 0 to 30"),
         ({"min_length": 4, "max_length": 3}, ValueError, "min_length is 4, expected 0 to 3"),
         ({"no_repeat_ngram": -1}, ValueError, "no_repeat_ngram is -1, expected at least 0"),
-        ({"forbid": (2, END)}, ValueError, r"forbid holds <END> \(1\), without which no sentence can end"),
         ({"forbid": (3, -1)}, ValueError, "forbid holds -1, expected tokens of the vocabulary"),
         ({"forbid": ["a"]}, TypeError, r"forbid is \['a'\], expected tokens"),
         ({"forbid": (2, 4)}, ValueError, "forbid holds 4, the vocabulary has 4 words"),

@@ -17,7 +17,7 @@ from rnnlab.recipes.recipe import (
 
 RECIPES = {kind: CaptioningRecipe for kind in ("shapes", "course", "karpathy", "coco")}
 RECIPES |= {"parallel": TranslationRecipe, "habeas": TranslationRecipe}
-RECIPES["text"] = LanguageRecipe
+RECIPES |= {"text": LanguageRecipe, "running_text": LanguageRecipe}
 RECIPES |= {"mnist": ClassificationRecipe, "digits": ClassificationRecipe}
 TABLES = [table for table in vars(data).values() if dataclasses.is_dataclass(table)]
 
@@ -26,8 +26,9 @@ def kind_of(table):
     return get_args(get_type_hints(table)["kind"])[0]
 
 
-def test_the_tokenizers_of_text():
-    assert get_args(get_type_hints(data.TextTable)["tokenizer"]) == tuple(TEXT_TOKENIZERS)
+@pytest.mark.parametrize("table", [data.TextTable, data.RunningTextTable])
+def test_the_tokenizers_of_text(table):
+    assert get_args(get_type_hints(table)["tokenizer"]) == tuple(TEXT_TOKENIZERS)
 
 
 def test_every_kind_has_a_table():

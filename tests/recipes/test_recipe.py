@@ -220,7 +220,7 @@ def test_the_kind_of_data_makes_a_recipe_one_of_translations(file):
         assert f"--set: {message}" in str(error.value)
     with pytest.raises(
         RecipeError,
-        match=r"data\.kind is missing, expected one of .* 'parallel', 'habeas', 'text', 'mnist', 'digits'",
+        match=r"data\.kind is missing, expected one of .* 'text', 'running_text', 'mnist', 'digits'",
     ):
         recipe_from_dict({"data": {}})
 
@@ -237,6 +237,28 @@ def test_the_kind_of_data_makes_a_recipe_one_of_language_models(file):
         ("training.monitor=BLEU", "training.monitor is 'BLEU', expected one of val_loss, val_perplexity"),
         ("data.tokenizer=sentencepiece", "data.tokenizer is 'sentencepiece', expected one of 'text', "),
         ("stage=[{self_critical = {}}]", "stage.1.self_critical is for models that caption images"),
+    ):
+        with pytest.raises(RecipeError) as error:
+            load_recipe(file, [override])
+        assert message in str(error.value)
+
+
+def test_running_text_is_one_text(file):
+    file.write_text('[data]\nkind = "running_text"\ntrain = "x"\nwindow = 20')
+    recipe = load_recipe(file)
+    assert isinstance(recipe, LanguageRecipe)
+    assert (recipe.data.window, recipe.data.val) == (20, None)
+    for override, message in (
+        (
+            "model.target_attention=true",
+            "model.target_attention is true, expected false with data.kind 'runn",
+        ),
+        (
+            "evaluation.max_sentences=3",
+            "evaluation.max_sentences is 3, expected none with data.kind 'running",
+        ),
+        ("data.window=0", "data.window is 0, expected an integer of at least 1"),
+        ("data.max_train=3", "data.max_train is unknown"),
     ):
         with pytest.raises(RecipeError) as error:
             load_recipe(file, [override])

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -96,15 +97,19 @@ def test_there_is_no_search_to_score_and_no_discrepancy(run):
 
 def test_sentences_of_each_method(run):
     opened = runs.load_run(run, with_data=False)
-    prompt, decoding = opened.inputs.prompt("b c"), opened.recipe.decoding
-    drawn = language.write(opened.model, prompt, decoding, count=6, rng=0)
+    decoding = opened.recipe.decoding
+
+    def write(decoding, **options):
+        return language.write(opened.model, opened.inputs, "b c", decoding, **options)
+
+    drawn = write(decoding, count=6, rng=0)
     assert len(drawn) == 6
     assert len({each.tokens for each in drawn}) > 1
-    assert drawn == language.write(opened.model, prompt, decoding, count=6, rng=0)
-    assert drawn != language.write(opened.model, prompt, decoding, count=6, rng=1)
-    beam = language.write(opened.model, prompt, decoding.changed(method="beam", beam_size=4, n_best=3))
+    assert drawn == write(decoding, count=6, rng=0)
+    assert drawn != write(decoding, count=6, rng=1)
+    beam = write(decoding.changed(method="beam", beam_size=4, n_best=3))
     assert len(beam) == 3
-    (greedy,) = language.write(opened.model, prompt, decoding.changed(method="greedy"), count=6)
+    (greedy,) = write(decoding.changed(method="greedy"), count=6)
     assert opened.inputs.text(greedy.tokens)[0] == "d"
     assert not any({0, 1, 3} & set(each.tokens) for each in [*drawn, *beam])  # <NULL>, <START>, <UNK>
 
@@ -116,7 +121,7 @@ def test_an_ensemble(run, second):
     sentences = together.data.batch("val", np.arange(5))
     twice = load_ensemble([run, second], average="log_probabilities")
     assert twice.model.nll(*sentences)[1] == together.model.nll(*sentences)[1]
-    found = language.write(together.model, together.inputs.prompt("a"), together.recipe.decoding, count=2)
+    found = language.write(together.model, together.inputs, "a", together.recipe.decoding, count=2)
     assert len(found) == 2
 
 
@@ -135,6 +140,51 @@ def test_an_ensemble_of_different_text(file, run, tmp_path):
     another = quick_runs.train(file, tmp_path / "another", *changes)
     with pytest.raises(ValueError, match="found another split val, .* read the same sentences"):
         load_ensemble([run, another])
+
+
+# ---------------------------------------------------------------- running text
+
+
+@pytest.fixture(scope="module")
+def running(file):
+    """The recipe of the same files as running text."""
+    recipe = RECIPE.format(directory=file.parent).replace(
+        'kind = "text"', 'kind = "running_text"\nwindow = 9'
+    )
+    path = file.with_name("running.toml")
+    path.write_text(recipe)
+    return path
+
+
+def test_running_text_is_trained_written_and_scored(running, tmp_path, capsys):
+    assert cli.main(["train", str(running), "--out", str(tmp_path / "run"), "--no-progress"]) == 0
+    written = capsys.readouterr().out
+    assert re.search(r"Scores of the val split:\n\nlines +20\ntokens +\d+\nperplexity +\d", written)
+    texts = written.partition("Sentences:\n\n")[2].partition("\n\nLosses")[0].split(f"\n{'-' * 40}\n")
+    assert len(texts) == 8
+    opened = runs.load_run(tmp_path / "run")
+    found = language.write(opened.model, opened.inputs, "a b\nc", opened.recipe.decoding, count=3)
+    assert [len(each.tokens) for each in found] == [12] * 3
+    assert not any(each.finished for each in found)
+    assert cli.main(["write", str(tmp_path / "run"), "c d", "--beam", "2"]) == 0
+    assert capsys.readouterr().out.startswith("c d e")
+    scores = runs.evaluate(opened)
+    nats, tokens = opened.model.nll(opened.data.streams("val", 16))
+    assert scores.perplexity == pytest.approx(np.exp(nats / tokens), rel=1e-4)
+    assert (scores.sentences, scores.tokens, scores.report()["lines"]) == (20, tokens, 20)
+
+
+def test_an_ensemble_of_running_text(running, run, tmp_path):
+    alone = quick_runs.train(running, tmp_path / "alone", "training.num_epochs=1")
+    second = quick_runs.train(running, tmp_path / "second", "training.num_epochs=1", "training.seed=1")
+    copy = shutil.copytree(alone, tmp_path / "copy")
+    twice = [runs.evaluate(load_ensemble([alone, copy])), runs.evaluate(runs.load_run(alone))]
+    assert twice[0].perplexity == pytest.approx(twice[1].perplexity, rel=1e-4)
+    assert twice[0].tokens == twice[1].tokens
+    singles = [runs.evaluate(runs.load_run(each)).perplexity for each in (alone, second)]
+    assert runs.evaluate(load_ensemble([alone, second])).perplexity < max(singles)
+    with pytest.raises(ValueError, match="running text: found True, expected False|vocabulary: found"):
+        load_ensemble([run, alone])
 
 
 def test_it_resumes_to_the_bit(file, run, tmp_path):

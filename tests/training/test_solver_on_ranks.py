@@ -31,6 +31,7 @@ from .trainings import (
     classifier,
     language,
     reviewer,
+    running,
     trained,
     translator,
 )
@@ -41,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("make", [attentive, arnet, reviewer, translator, language, classifier])
+@pytest.mark.parametrize("make", [attentive, arnet, reviewer, translator, language, running, classifier])
 def test_ranks_train_as_one_process_with_as_many_parts(make):
     solvers = on_ranks(3, lambda communicator: trained(make, communicator))
     assert_same(solvers[0], trained(make, accumulate=3))

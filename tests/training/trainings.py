@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnnlab.data import ArrayData, ParallelData, PixelData
+from rnnlab.data import ArrayData, ParallelData, PixelData, RunningText
 from rnnlab.models import CaptioningRNN, LanguageModel, Seq2Seq, SequenceClassifier
 from rnnlab.training.solver import Solver
 
@@ -62,6 +62,7 @@ def captioner(**options):
 NOISE = {"word_dropout": 0.2, "output_dropout": 0.3}
 SAMPLING = {"scheduled_sampling": {"name": "constant", "value": 0.4}}
 ARNET = {"reconstruction": 0.3, "reconstructor_dim": 3}
+SIZES = [("train", 14), ("val", 5)]  # lines of a running text
 ATTENTIVE = {"cell_type": "lstm", "attention": "additive", **NOISE}
 
 
@@ -92,6 +93,18 @@ def language():
     sentences = Captions().splits["train"][1]
     data = ArrayData({"train": (sentences,), "val": (sentences[:7],)}, null_token=0)
     return LanguageModel(WORDS, 3, 4, dtype=np.float64, rng=2, **NOISE, **ARNET), data, SAMPLING
+
+
+def running():
+    rng = np.random.default_rng(6)
+    lines = {split: [list(rng.choice(list("abcd"), 9)) for _ in range(count)] for split, count in SIZES}
+    data = RunningText(lines, window=5, tokenizer="characters")
+    options = {"decoder_layers": 2, "layer_dropout": 0.2, **NOISE, **ARNET}
+    return (
+        LanguageModel(data.vocabulary.word_to_idx, 3, 4, dtype=np.float64, rng=2, **options),
+        data,
+        SAMPLING,
+    )
 
 
 def classifier():

@@ -1,0 +1,266 @@
+r"""Running text by splits, for language models: windows of streams, rows (N, L).
+
+    text       the words of all lines, each line followed by the word "\n"
+    streams    N parts of the text, equally long or one word longer
+    windows    the next words of each stream: a batch
+
+A row is the word before a window and the words of the window, so that a model that reads all words of a row
+but the last predicts those of the window. Row n of each batch continues row n of the batch before: the model
+begins at the state that it had there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rnnlab.data.fingerprint import Fingerprint, array_hash
+from rnnlab.data.sentences import Sentences, Words, sentences_of_splits
+from rnnlab.data.split_data import SplitData, check_batch_size
+from rnnlab.data.text import open_lines
+from rnnlab.data.text_inputs import LINE_END, TextInputs, check_tokenizer
+from rnnlab.data.vocabulary import NULL, START, UNK, Vocabulary
+from rnnlab.errors import InputError, InputTypeError
+from rnnlab.options import Count, check_options
+from rnnlab.reading import PathLike
+
+# Where windows are in the text of a split, and whether they are the first ones of their streams.
+WINDOW = np.dtype([("start", np.int64), ("stop", np.int64), ("first", np.bool_)])
+
+_SHOWN = 150  # the most characters of a text in a summary
+
+
+@dataclass(frozen=True)
+class RunningSplit:
+    r"""One split.
+
+    Attributes
+    ----------
+    sentences : Sentences
+        The words of each line as they were read, with the word "\n" at its end.
+    tokens : (M,) int32
+        Those of all words.
+    """
+
+    sentences: Sentences
+    tokens: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"RunningSplit({len(self):,} words)"
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+class RunningText(SplitData[RunningSplit]):
+    """Running text by splits, which is read in windows. The vocabulary is built from the training split.
+
+    A :class:`~rnnlab.training.Solver` gives a model the state of each row at the end of the window before,
+    and zeros at the beginning of an epoch. Its ``batch_size`` is the number of streams.
+
+    Parameters
+    ----------
+    lines : mapping of str to iterable of sequences of str
+        The words of each line, by splits; empty lines are text, too. ``train`` is required; ``val`` is for
+        validation. Lines are read once, one after another.
+    window : int
+        The number of words of a stream in a batch. The gradient of the loss is computed within them:
+        truncated backpropagation through time (Williams and Peng 1990).
+    name : str
+        Used in messages.
+    min_count : int
+        The minimum number of occurrences of a vocabulary word in the training split. Rarer words are <UNK>.
+    max_size : int, optional
+        The maximum number of words in the vocabulary, without the special ones.
+    tokenizer : "text", "spaces" or "characters"
+        How the lines were split into words, which :meth:`prompt` and :meth:`text` need. It is saved with a
+        model.
+
+    Attributes
+    ----------
+    vocabulary : Vocabulary
+    inputs : TextInputs
+        The vocabulary and the tokenizer.
+    splits : dict of str to RunningSplit
+
+    Raises
+    ------
+    ValueError
+        If an option is out of range, or the training split has no line.
+    TypeError
+        If ``lines`` is not a mapping to lists of words.
+    """
+
+    in_memory = True  # a batch is a copy of some words
+    carries_state = True
+
+    def __init__(
+        self,
+        lines: Mapping[str, Iterable[Words]],
+        *,
+        window: Count = 35,
+        name: str = "text",
+        min_count: Count = 1,
+        max_size: Count | None = None,
+        tokenizer: str = "text",
+    ) -> None:
+        counts = {"window": window, "min_count": min_count, "max_size": max_size}
+        check_options("RunningText", RunningText, counts)
+        check_tokenizer("RunningText", tokenizer)
+        self.name, self.window = name, window
+        read = sentences_of_splits("RunningText", "lines", lines, ending=LINE_END)
+        if not len(read.get("train", ())):
+            found = ", ".join(f"{split} {len(each)}" for split, each in read.items()) or "no split"
+            raise InputError(f"RunningText: {name}: found {found}, expected lines of a split train")
+        self.vocabulary = Vocabulary.from_counts(read["train"].counts(), min_count, max_size)
+        self.inputs = TextInputs(self.vocabulary, tokenizer, running=True)
+        tokens = np.array(self.vocabulary.tokens_of(read["train"].words), np.int32)
+        self.splits = {split: RunningSplit(each, tokens[each.ids]) for split, each in read.items()}
+
+    def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
+        """The windows of one pass over ``split``, those of all streams at a time, (N,) each.
+
+        Parameters
+        ----------
+        split : str
+        batch_size : int
+            The number of streams; a text with fewer words has fewer.
+        rng : Generator, optional
+            Not used: a text has one order.
+        """
+        starts, ends = self._streams(split, batch_size)
+        longest = int((ends - starts).max(initial=0))
+        found = []
+        for before in range(0, longest, self.window):
+            windows = np.empty(len(starts), WINDOW)
+            windows["start"] = np.minimum(starts + before, ends)
+            windows["stop"] = np.minimum(starts + before + self.window, ends)
+            windows["first"] = before == 0
+            found.append(windows)
+        return found
+
+    def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray]:
+        """The windows ``indices`` (N,) of :meth:`epoch` as tokens, (N, L) int32.
+
+        A row has the word before the window, <START> if the window is the first of its stream, then the words
+        of the window, then <NULL>.
+        """
+        windows, tokens = self._checked("batch", indices), self.split(split).tokens
+        lengths = (windows["stop"] - windows["start"])[:, None]
+        columns = np.arange(1 + max(1, lengths.max(initial=1)))
+        found = np.full((len(windows), len(columns)), NULL, np.int32)
+        places = windows["start"][:, None] + columns - 1
+        is_word = columns <= lengths
+        is_word[windows["first"], 0] = False
+        found[is_word] = tokens[places[is_word]]
+        found[windows["first"], 0] = START
+        return (found,)
+
+    def streams(self, split: str, count: int) -> np.ndarray:
+        """The text of a split in ``count`` streams, each whole: <START> and its words, (N, L) int32."""
+        windows = np.empty(len(self._streams(split, count)[0]), WINDOW)
+        windows["start"], windows["stop"] = self._streams(split, count)
+        windows["first"] = True
+        return self.batch(split, windows)[0]
+
+    def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
+        """The number of words of each of the windows ``indices`` (N,)."""
+        return indices["stop"] - indices["start"]
+
+    @staticmethod
+    def num_tokens(batch: tuple[np.ndarray]) -> int:
+        """The number of words that a model predicts in ``batch``."""
+        return int(np.count_nonzero(batch[0][:, 1:] != NULL))
+
+    def prompt(self, text: str) -> np.ndarray:
+        """The beginning of a text as a model reads it; see :meth:`TextInputs.prompt`."""
+        return self.inputs.prompt(text)
+
+    def text(self, tokens: Iterable[int]) -> str:
+        """The text of tokens that a model has read or written; see :meth:`TextInputs.text`."""
+        return self.inputs.text(tokens)
+
+    def preprocessing(self) -> dict[str, Any]:
+        """The entries that a checkpoint saves for new texts; see :meth:`TextInputs.from_saved`."""
+        return self.inputs.preprocessing()
+
+    def fingerprint(self) -> Fingerprint:
+        """The window, and sizes and hashes of each split, for :meth:`Solver.resume`."""
+        return {
+            "window": str(self.window),
+            **{name: f"{len(split)} {array_hash(split.tokens)}" for name, split in self.splits.items()},
+        }
+
+    def describe(self) -> str:
+        """A summary: splits, vocabulary, and the beginning of each split."""
+        words = "characters" if self.inputs.tokenizer == "characters" else "words"
+        lines = [f"{self.name}: {len(self.vocabulary):,} {words}, windows of {self.window}"]
+        lines.append(f"{'split':<18}{'lines':>10}{words:>14}{'<UNK>':>8}")
+        for name, split in self.splits.items():
+            unknown = np.count_nonzero(split.tokens == UNK) / max(1, len(split))
+            lines.append(f"{name:<18}{len(split.sentences):>10,}{len(split):>14,}{unknown:>8.1%}")
+        for name, split in self.splits.items():
+            words_of_split = (word for sentence in split.sentences[:_SHOWN] for word in sentence)
+            text = " ".join(self.inputs.joined(words_of_split).split())
+            if text:
+                lines.append(f"{name}: {text[:_SHOWN]}{' ...' * (len(text) > _SHOWN)}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {len(split):,} words" for name, split in self.splits.items())
+        return (
+            f"RunningText({self.name}: {sizes}; windows of {self.window}, "
+            f"{len(self.vocabulary):,} words in the vocabulary)"
+        )
+
+    def _streams(self, split: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Where each stream starts and ends in the text of a split."""
+        check_batch_size(count)
+        M = len(self.split(split))
+        bounds = np.arange(min(count, M) + 1)
+        size, longer = divmod(M, max(1, len(bounds) - 1))
+        bounds = bounds * size + np.minimum(bounds, longer)
+        return bounds[:-1], bounds[1:]
+
+    @staticmethod
+    def _checked(function: str, indices: Any) -> np.ndarray:
+        if getattr(indices, "dtype", None) != WINDOW:
+            found = getattr(indices, "dtype", type(indices).__name__)
+            raise InputTypeError(
+                f"RunningText.{function}: indices are {found}, expected windows as epoch returns them"
+            )
+        return indices
+
+
+def open_running_text(
+    files: Mapping[str, PathLike], *, tokenizer: str = "text", **options: Any
+) -> RunningText:
+    """The text of files in UTF-8, gzipped or not, line by line.
+
+    Parameters
+    ----------
+    files : mapping of str to path
+        The file of each split: ``{"train": "train.txt", "val": "val.txt"}``.
+    tokenizer : "text", "spaces" or "characters"
+        Split a line by :func:`tokenize_text`, at spaces only, or into characters.
+    **options
+        Options of :class:`RunningText`.
+
+    Raises
+    ------
+    OSError, ValueError
+        As :func:`rnnlab.reading.text_lines`. The message names the file, and the line if one is wrong.
+    ValueError
+        If a file has no line.
+    ValueError, TypeError
+        As :class:`RunningText`.
+    """
+    lines, name = open_lines("open_running_text", files, tokenizer)
+    data = RunningText(lines, tokenizer=tokenizer, **{"name": name, **options})
+    for split, path in files.items():
+        if not len(data.split(split)):
+            raise InputError(f"{path}: found no line, expected those of the split {split}")
+    return data

@@ -1,0 +1,73 @@
+"""The state of a model at the end of a batch, at which the next batch of the data begins.
+
+Data whose ``carries_state`` is true have batches whose rows continue those of the batch before. The first
+batch of an epoch begins at zeros.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from rnnlab.ops import ops_for
+from rnnlab.training.checkpoint import Checkpoint, CheckpointError
+from rnnlab.training.distributed import Communicator
+from rnnlab.training.protocols import Data
+from rnnlab.types import Array, State
+
+
+def carries_state(data: Data) -> bool:
+    """Whether the rows of a batch continue those of the batch before."""
+    return bool(getattr(data, "carries_state", False))
+
+
+class CarriedState:
+    """The state of all rows of a batch, which the parts of the next batch begin at.
+
+    Attributes
+    ----------
+    arrays : tuple of (N, H) arrays, or None
+        None for zeros.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: State | None = None
+
+    def of(self, rows: slice) -> State | None:
+        """The state of some rows."""
+        return None if self.arrays is None else tuple(each[rows] for each in self.arrays)
+
+    def keep(self, parts: Sequence[State], communicator: Communicator) -> None:
+        """Take over the state at the end of a batch, of which each rank has some parts, in order."""
+        if communicator.size > 1:
+            on_host = [tuple(ops_for(each).asnumpy(each) for each in part) for part in parts]
+            parts = [part for own in communicator.gather(on_host) for part in own]
+        self.arrays = tuple(_joined(rows) for rows in zip(*parts, strict=True))
+
+    def begin_epoch(self) -> None:
+        """Begin at zeros."""
+        self.arrays = None
+
+    def load(self, path: str | os.PathLike[str], checkpoint: Checkpoint, *, within_epoch: bool) -> None:
+        """Resume from a checkpoint.
+
+        Raises
+        ------
+        CheckpointError
+            If there is no state at the end of a batch ``within_epoch``.
+        """
+        if within_epoch and not checkpoint.state:
+            raise CheckpointError(path, "state", "nothing", "the state at the end of the last batch")
+        self.arrays = tuple(checkpoint.state) or None
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    """The rows of several arrays as one array."""
+    if len(parts) == 1:
+        return parts[0]
+    ops = ops_for(*parts)
+    out, first = ops.empty((sum(map(len, parts)), *parts[0].shape[1:]), parts[0].dtype), 0
+    for part in parts:
+        out[first : first + len(part)] = part
+        first += len(part)
+    return out
