@@ -34,6 +34,7 @@ SUITES = (
     "small",
     "captioning",
     "stacked",
+    "language",
     "plain_numpy",
     "decoding",
     "attention",

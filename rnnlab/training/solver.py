@@ -39,7 +39,6 @@ from rnnlab.options import (
     as_json,
 )
 from rnnlab.training.callbacks.callback import Callback, check_callbacks, notify
-from rnnlab.training.carried_state import carries_state
 from rnnlab.training.checkpointing import InDirectory, InMemory, OnOtherRanks, Storage
 from rnnlab.training.compatibility import check_fit
 from rnnlab.training.distributed import check_same, communicator_of, device_of_rank, of_rank_0, on_host
@@ -268,7 +267,9 @@ class Solver:
         average = None if ema_decay is None else ParameterAverage(ema_decay, model.params.flat)
         saved = None if ranks.rank else self.callbacks
         self._state = TrainingState(self.options, rules, data, average, saved)
-        self._update = Update(model, self.options, objective, ranks, carries_state=carries_state(data))
+        self._update = Update(
+            model, self.options, objective, ranks, carries_state=self._state.carried is not None
+        )
         self._prepare = Preparation(model, data, self.options, ranks, self._update.graphs, objective)
         self._averages_tokens = averages_tokens(model) and objective is None
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, ranks)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import captioning, cells, decoding, lstm, pmnist, products, small, stacked
+from benchmarks import captioning, cells, decoding, language, lstm, pmnist, products, small, stacked
 
 pytest.importorskip("torch")
 
@@ -61,6 +61,17 @@ def test_stacked(layers, tied, side, monkeypatch):
     losses = [(ours(), theirs()) for _ in range(20)]
     np.testing.assert_allclose(*zip(*losses, strict=True), rtol=1e-4)
     assert losses[-1][0] < losses[0][0] - 0.05
+
+
+@pytest.mark.parametrize("side", language.SIDES[1:])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_language(layers, side, monkeypatch):
+    monkeypatch.setattr(language, "DROPOUT", 0.0)
+    sizes = language.Sizes(N=5, T=6, W=4, H=8, V=30, layers=layers)
+    ours, theirs = language.prepare("rnnlab", sizes), language.prepare(side, sizes)
+    losses = [(ours(), theirs()) for _ in range(20)]  # each begins at the state of the one before
+    np.testing.assert_allclose(*zip(*losses, strict=True), rtol=1e-4)
+    assert losses[-1][0] < losses[0][0] - 0.01
 
 
 @pytest.mark.parametrize("side", pmnist.SIDES[1:])
