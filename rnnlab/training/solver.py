@@ -267,9 +267,7 @@ class Solver:
         average = None if ema_decay is None else ParameterAverage(ema_decay, model.params.flat)
         saved = None if ranks.rank else self.callbacks
         self._state = TrainingState(self.options, rules, data, average, saved)
-        self._update = Update(
-            model, self.options, objective, ranks, carries_state=self._state.carried is not None
-        )
+        self._update = Update(model, self.options, objective, ranks, carries_state=bool(self._state.carried))
         self._prepare = Preparation(model, data, self.options, ranks, self._update.graphs, objective)
         self._averages_tokens = averages_tokens(model) and objective is None
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, ranks)
