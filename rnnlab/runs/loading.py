@@ -32,18 +32,18 @@ class Run:
     Attributes
     ----------
     directory : Path
-    recipe : CaptioningRecipe, TranslationRecipe or ClassificationRecipe
+    recipe : CaptioningRecipe, TranslationRecipe, LanguageRecipe or ClassificationRecipe
         The recipe.
-    data : CaptionData, ParallelData, PixelData or None
+    data : CaptionData, ParallelData, TextData, RunningText, PixelData or None
         None if not opened.
-    model : CaptioningRNN, Seq2Seq or SequenceClassifier
+    model : CaptioningRNN, Seq2Seq, LanguageModel or SequenceClassifier
     interrupted : bool
         Whether a signal or a callback ended the training.
     stop_reason : str or None
         The reason that the callback gave.
     signal : Signals or None
         SIGINT, which is Ctrl-C, SIGTERM, SIGUSR1 or SIGHUP.
-    inputs : CaptionInputs, TranslationInputs or PixelInputs
+    inputs : CaptionInputs, TranslationInputs, TextInputs or PixelInputs
         The preprocessing of new inputs, from the checkpoint. None if there is no checkpoint.
     members : tuple of Path
         The directories of an ensemble's runs; see :mod:`rnnlab.ensembles`.

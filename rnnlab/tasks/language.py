@@ -13,6 +13,7 @@ from rnnlab.data.split_data import batches
 from rnnlab.data.text_inputs import TextInputs
 from rnnlab.decoding import Ensemble, Hypothesis
 from rnnlab.decoding.ensemble import Average
+from rnnlab.errors import InputError
 from rnnlab.metrics import Statistics, perplexity
 from rnnlab.models import LanguageModel
 from rnnlab.reading import PathLike
@@ -150,6 +151,8 @@ class LanguageTask(Task):
         ------
         KeyError
             If the data have no such split.
+        ValueError
+            If only some lines of running text are to be scored.
         """
         count = limited(evaluation.max_sentences, len(data.split(split).sentences))
         batch_size, unit = recipe.training.batch_size, "sentences"
@@ -158,6 +161,11 @@ class LanguageTask(Task):
             nats, tokens = total_nll(model, data, split, of_batches, communicator)
         else:
             unit = "lines"
+            if evaluation.max_sentences is not None:
+                raise InputError(
+                    f"evaluate: max_sentences is {evaluation.max_sentences}, expected none: running text is "
+                    "scored as a whole"
+                )
             nats, tokens = _nll_of_running_text(model, data, split, batch_size, communicator)
         remarks = chosen_on(split, recipe)
         if data.inputs.tokenizer == "characters":

@@ -24,6 +24,7 @@ from rnnlab.reporting.differences import differences, equality_text, recipe_rows
 from rnnlab.reporting.page.axes import NUM_COLORS, plot_of
 from rnnlab.reporting.page.captioned import caption_cards
 from rnnlab.reporting.page.translated import translation_cards
+from rnnlab.reporting.page.written import written_texts
 from rnnlab.reporting.record import Record, facts_side_by_side
 from rnnlab.reporting.results import Results, notes_of, notes_on_runs, score_rows, splits_of
 from rnnlab.tasks import classification
@@ -91,6 +92,7 @@ def _content(records: Sequence[Record], results: Sequence[Results], examples: in
         "has_maps": any(caption.side and card.picture for card in cards for caption in card.captions),
         "source_cards": source_cards,
         "sentence_notes": sentence_notes,
+        "written": written_texts(results, examples),
         "confusions": [
             (name, _confusion(each.evaluation))
             for name, each in zip(names, results, strict=False)

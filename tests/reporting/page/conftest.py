@@ -1,4 +1,4 @@
-"""Runs with models that were not trained, of the three tasks, and scores that are made up."""
+"""Runs with models that were not trained, of several tasks, and scores that are made up."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnlab.data import ParallelData, write_shapes
+from rnnlab.data import ParallelData, RunningText, TextData, write_shapes
 from rnnlab.metrics import CaptionScores
 from rnnlab.recipes.recipe import recipe_from_dict
 from rnnlab.reporting.results import Results
@@ -82,5 +82,26 @@ def translated():
             }
         )
         return Results(Run(Path(name), recipe, data, new_model(recipe, data)), "val", None)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def writing():
+    """A function that makes a run that writes letters."""
+
+    def make(name="one", *, kind="text", **decoding):
+        lines = {"train": [list("a<b"), list("b")]}
+        data = (TextData if kind == "text" else RunningText)(lines, tokenizer="characters")
+        recipe = recipe_from_dict(
+            {
+                "data": {"kind": kind, "train": "nowhere"},
+                "model": {"hidden_dim": 8, "wordvec_dim": 8},
+                "decoding": {"method": "sample", "max_length": 6} | decoding,
+            }
+        )
+        return Results(
+            Run(Path(name), recipe, data, new_model(recipe, data), inputs=data.inputs), "val", None
+        )
 
     return make

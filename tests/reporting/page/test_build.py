@@ -53,6 +53,16 @@ def test_a_page_of_one_run(write_run, tmp_path):
     assert "Recipes: what differs" not in text
 
 
+def test_a_page_of_language_models(write_run, writing, tmp_path):
+    runs = [write_run("one"), write_run("two", changes={"model.hidden_dim": 9})]
+    page = page_of(tmp_path, read_records(runs), [writing(), writing(kind="running_text")])
+    text = page.partition('<section id="written">')[2]
+    assert [name for name in re.findall("<h3>(.*)</h3>", text)] == ["one", "two"]
+    assert text.count('<p class="text">') == 16
+    assert "&lt;" in text
+    assert '<a href="#written">Text</a>' in page
+
+
 def test_a_page_of_several_runs(write_run, tmp_path):
     one, two = write_run("one"), write_run("two", changes={"model.hidden_dim": 9})
     results = [classified([[1, 0], [0, 1]], ["both", "own"]), Results(None, "", None, ["both"])]
