@@ -17,7 +17,7 @@ from rnnlab.decoding.search import (
     check_numbers,
 )
 from rnnlab.decoding.state_rows import num_rows, repeated_rows
-from rnnlab.errors import InputTypeError
+from rnnlab.layers.checks import as_generator
 from rnnlab.ops import ops_for
 from rnnlab.ops.arguments import normal_divisor
 from rnnlab.options import Positive, Range, check_option
@@ -86,11 +86,7 @@ def sample(
         forbid=forbid,
         no_repeat_ngram=no_repeat_ngram,
     )
-    if isinstance(rng, bool) or not isinstance(rng, np.random.Generator | int | np.integer):
-        raise InputTypeError(f"sample: rng is {rng!r}, expected a numpy Generator or a seed")
-    if not isinstance(rng, np.random.Generator):
-        check_count("sample", "rng", int(rng), 0)
-    rng = np.random.default_rng(rng)
+    rng = as_generator("sample", rng)
     check_option("sample", "temperature", Positive, temperature)
     check_option("sample", "top_p", Annotated[float, Range("(0, 1]")], top_p)
     check_count("sample", "top_k", top_k, 0)

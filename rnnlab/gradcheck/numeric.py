@@ -23,6 +23,7 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.gradcheck.precision import check_full_precision
+from rnnlab.layers.checks import as_generator
 from rnnlab.types import Array
 
 # Truncation errors above this are not expected: a gradient that differs by more is wrong.
@@ -189,7 +190,7 @@ def grad_check_sparse(
     _check_exact("grad_check_sparse", x, analytic_grad)
     if not x.size:
         raise InputError(f"grad_check_sparse: x has shape {x.shape}, expected at least one element")
-    rng = np.random.default_rng(rng)
+    rng = as_generator("grad_check_sparse", rng)
     worst = 0.0
     for _ in range(num_checks):
         index = tuple(int(rng.integers(size)) for size in x.shape)
@@ -232,7 +233,7 @@ def projected_check(
         If the shapes differ, or products are not computed in full precision.
     """
     _check_exact("projected_check", x, grad)
-    rng = np.random.default_rng(rng)
+    rng = as_generator("projected_check", rng)
     direction = rng.standard_normal(x.shape)  # random signs may cancel and hide a constant error
     saved = x.copy()
     try:

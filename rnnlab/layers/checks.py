@@ -379,6 +379,27 @@ def check_rng(function: str, rng: Any) -> None:
         raise InputTypeError(f"{function}: rng is {rng!r}, expected a numpy Generator or None")
 
 
+def as_generator(function: str, rng: Any) -> np.random.Generator:
+    """A generator, made from a seed unless it is one.
+
+    None is refused: NumPy would take a seed from the system, and the results could not be repeated.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``rng`` is neither a generator nor a seed.
+    """
+    kind: type[Exception] = InputTypeError
+    if rng is not None and not isinstance(rng, bool | np.bool_):
+        try:
+            return np.random.default_rng(rng)
+        except ValueError:
+            kind = InputError
+        except TypeError:
+            pass
+    raise kind(f"{function}: rng is {rng!r}, expected a numpy Generator or a seed, an integer of at least 0")
+
+
 def as_scalar(function: str, name: str, value: Any) -> float:
     """A number, or an array () of one, as a float.
 

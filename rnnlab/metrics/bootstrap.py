@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.layers.checks import as_generator
 from rnnlab.options import Count, check_option
 
 _ROUNDING = 1e-12  # the largest difference of equal scores, relative to them
@@ -69,13 +70,13 @@ def paired_bootstrap(
         Of two models on the same examples, in the same order.
     samples : int
         The number of bootstrap samples.
-    rng : int or Generator
+    rng : numpy Generator or seed
         Draws the samples.
 
     Raises
     ------
     TypeError
-        If ``first`` or ``second`` are not Statistics.
+        If ``first`` or ``second`` are not Statistics, or ``rng`` is None.
     ValueError
         If there are no examples or samples, the models have different numbers of examples, or a statistic is
         not finite.
@@ -95,7 +96,7 @@ def paired_bootstrap(
             "least 1"
         )
     check_option("paired_bootstrap", "samples", Count, samples)
-    rng, found = np.random.default_rng(rng), []
+    rng, found = as_generator("paired_bootstrap", rng), []
     for start in range(0, samples, _AT_ONCE):
         shares = rng.multinomial(N, np.full(N, 1 / N), size=min(_AT_ONCE, samples - start)) / N
         found.append(_difference(first, second, shares))

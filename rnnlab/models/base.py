@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self, TypeAlias, TypeVar
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.layers.checks import as_array, check_real
+from rnnlab.layers.checks import as_array, as_generator, check_real
 from rnnlab.layers.overlap import in_memory_of
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.combinations import check_combinations
@@ -213,7 +213,7 @@ class Model:
                 self.params,
                 options["initialisation"],
                 scale=options["init_scale"],
-                rng=_generator(name, rng),
+                rng=as_generator(name, rng),
                 fan_ins=fan_ins,
             )
 
@@ -294,14 +294,6 @@ class Model:
         if part_of is None:
             self._ops.clear(grads.flat)
         return grads
-
-
-def _generator(model: str, rng: np.random.Generator | int) -> np.random.Generator:
-    """The generator of the initial parameters, from a generator or a seed."""
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise InputError(f"{model}: rng is {rng!r}, expected a numpy Generator or a seed") from None
 
 
 def _dtype_name(dtype: Any) -> Any:

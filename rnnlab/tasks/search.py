@@ -12,6 +12,7 @@ from rnnlab.data.padding import PaddedRows
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
 from rnnlab.decoding.method_options import METHOD_OPTIONS
 from rnnlab.decoding.state_rows import TIMES_ON_GPU
+from rnnlab.layers.checks import as_generator
 from rnnlab.recipes.tables import DecodingTable
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.types import Array
@@ -72,7 +73,7 @@ def decode(
     wide = options.method != "sample" and _device_of(model) != "cpu"  # so that samples equal those of a CPU
     size = _ROWS * TIMES_ON_GPU if wide else _ROWS
     blocks = _blocks(source, rows, size)
-    generators = np.random.default_rng(rng).spawn(len(blocks)) if options.method == "sample" else []
+    generators = as_generator("decode", rng).spawn(len(blocks)) if options.method == "sample" else []
 
     def found(block: int) -> list[list[Hypothesis]]:
         own = {"rng": generators[block]} if generators else {}  # independent of the rank that decodes a block

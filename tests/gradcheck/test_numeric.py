@@ -182,6 +182,13 @@ def test_sparse_check_draws_from_the_seed(capsys, rng):
     assert list(one) != list(other)
 
 
+@pytest.mark.parametrize("check", [grad_check_sparse, projected_check])
+def test_no_seed(check, rng):
+    x = rng.standard_normal(3)
+    with pytest.raises(TypeError, match=f"^{check.__name__}: rng is None, expected a numpy Generator"):
+        check(cubes, x, x, rng=None)
+
+
 def test_projected_check_evaluates_twice(rng):
     x, calls = rng.standard_normal(50), []
 

@@ -16,6 +16,7 @@ from rnnlab.layers import (
 )
 from rnnlab.layers.checks import (
     as_float_mask,
+    as_generator,
     as_mask,
     as_tokens,
     check_float,
@@ -375,3 +376,15 @@ def test_generators():
     check_rng("f", np.random.default_rng(0))
     with pytest.raises(TypeError, match="f: rng is 3, expected a numpy Generator or None"):
         check_rng("f", 3)
+
+
+def test_generators_from_seeds(rng):
+    assert as_generator("f", rng) is rng
+    for seed in (3, np.int64(3), [3, 4], np.random.SeedSequence(3)):
+        assert as_generator("f", seed).random() == np.random.default_rng(seed).random()
+    expected = "expected a numpy Generator or a seed, an integer of at least 0"
+    for wrong in (None, True, np.False_, 0.5, "a"):
+        with pytest.raises(TypeError, match=f"^f: rng is {re.escape(repr(wrong))}, {expected}"):
+            as_generator("f", wrong)
+    with pytest.raises(ValueError, match=f"^f: rng is -1, {expected}"):
+        as_generator("f", -1)

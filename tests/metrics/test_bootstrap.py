@@ -44,6 +44,8 @@ def test_a_seed_repeats_the_samples():
     first, second = mean_of(rng.standard_normal(30)), mean_of(rng.standard_normal(30))
     assert paired_bootstrap(first, second, rng=3) == paired_bootstrap(first, second, rng=3)
     assert paired_bootstrap(first, second, rng=3) != paired_bootstrap(first, second, rng=4)
+    with pytest.raises(TypeError, match="paired_bootstrap: rng is None, expected a numpy Generator"):
+        paired_bootstrap(first, second, rng=None)
 
 
 @pytest.mark.parametrize(

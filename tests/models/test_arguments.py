@@ -41,10 +41,13 @@ def test_nested_lists_of_different_lengths():
             function(*arguments, **options)
 
 
-@pytest.mark.parametrize("rng", [-1, 1.5, "a"])
+@pytest.mark.parametrize("rng", [-1, 1.5, "a", None, True])
 def test_what_is_no_seed(rng):
-    with pytest.raises(ValueError, match="CaptioningRNN: rng is .*, expected a numpy Generator or a seed"):
+    match = f"CaptioningRNN: rng is {rng!r}, expected a numpy Generator or a seed"
+    with pytest.raises((TypeError, ValueError), match=match):
         CaptioningRNN(WORDS, 2, rng=rng)
+    with pytest.raises((TypeError, ValueError), match=match):
+        CaptioningRNN.from_config(CaptioningRNN(WORDS, 2).config(), rng=rng)
 
 
 def test_gradients_that_are_no_parameters():

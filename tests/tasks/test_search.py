@@ -36,6 +36,12 @@ def test_every_key_reaches_the_search(method, monkeypatch):
         )
 
 
+def test_samples_need_a_seed():
+    model, rows = Seq2Seq(WORDS, WORDS, 2, 2), np.zeros((2, 1), int)
+    with pytest.raises(TypeError, match="^decode: rng is None, expected a numpy Generator or a seed"):
+        search.decode(model, rows, DecodingTable(method="sample"), rng=None)
+
+
 @pytest.mark.parametrize("method", FUNCTIONS)
 def test_how_many_rows_are_decoded_together(method, device, monkeypatch):
     """More on a GPU; samples are drawn for the same blocks everywhere."""

@@ -30,7 +30,7 @@ from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_folder, write_json
-from rnnlab.options import Count, check_option
+from rnnlab.options import Count, Natural, check_option
 from rnnlab.reading import PathLike, mismatch
 
 GENERATOR = 1  # increased at every change of the generated data; folders of other versions are refused
@@ -125,14 +125,16 @@ def write_shapes(directory: PathLike, sizes: Mapping[str, int] = SIZES, *, seed:
     sizes : mapping of str to int
         The number of scenes of each split, including ``train``.
     seed : int
+        At least 0.
 
     Raises
     ------
     FileExistsError
         If ``directory`` exists.
-    ValueError
-        If a size is not a positive integer, or there is no split ``train``.
+    TypeError, ValueError
+        If a size is not a positive integer, there is no split ``train``, or ``seed`` is not a seed.
     """
+    check_option("write_shapes", "seed", Natural, seed)
     for split, size in sizes.items():
         check_option("write_shapes", f"sizes[{split!r}]", Count, size)
     if "train" not in sizes:

@@ -68,6 +68,14 @@ def test_sizes_that_do_not_fit(tmp_path, sizes, message):
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("seed", [None, -1])
+def test_what_is_no_seed(tmp_path, seed):
+    message = f"write_shapes: seed is {seed}, expected an integer of at least 0"
+    with pytest.raises((TypeError, ValueError), match=message):
+        write_shapes(tmp_path / "none", {"train": 1}, seed=seed)
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_single_picture(tmp_path):
     write_shapes(tmp_path / "one", {"train": 1})
     assert open_shapes(tmp_path / "one").split("train").features.tolist() == [[0]]
