@@ -113,7 +113,11 @@ class Model:
 
     @property
     def loss_weights(self) -> dict[str, float]:
-        """The current weights of the losses. They are attributes and may be changed."""
+        """The current weights of the losses. They are attributes and may be changed.
+
+        The other options, such as ``detach_target``, are fixed when the model is built. To change one, build
+        a model from the changed :meth:`config` and copy the parameters.
+        """
         return {name: as_plain(getattr(self, name)) for name in LOSSES if name in self._options}
 
     def _weighted(self, name: str, term: Any, share: float) -> Any:
