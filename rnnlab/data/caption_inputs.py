@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from rnnlab.data.photographs.encoder import ImageEncoder, choose_encoding
 from rnnlab.data.photographs.encoding import ImageEncoding, recorded_encodings
+from rnnlab.data.photographs.graphs import Graph
 from rnnlab.data.projection import read_projection
 from rnnlab.data.scaling import FeatureScaling
 from rnnlab.data.vocabulary import Vocabulary
@@ -104,7 +105,8 @@ class CaptionInputs:
         ----------
         path : path
             The new location of the recorded encoder or, if none is recorded, the encoder that made the
-            features.
+            features. If the fields record different encoders, it replaces the path of those that record this
+            one; call the method again for another.
         pca : path, optional
             The PCA of the features, if no encoder is recorded: see :mod:`rnnlab.data.projection`.
         **settings
@@ -113,7 +115,8 @@ class CaptionInputs:
         Raises
         ------
         OSError, ValueError
-            If a file is missing or invalid, or a PCA or settings are given and the encoder is recorded.
+            If a file is missing or invalid, or a PCA or settings are given and the encoder is recorded, or
+            the file is none of several recorded encoders.
         """
         check_regular(path, "the ONNX file of an encoder")
         if self.encodings:
@@ -123,8 +126,10 @@ class CaptionInputs:
                     f"{', '.join(given)} given, but the features that the model was trained on record their "
                     "encoder with its settings: give the ONNX file alone"
                 )
-            moved = {name: replace(found, path=str(path)) for name, found in self.encodings.items()}
-            return replace(self, encodings=moved)
+            moved = {
+                name: replace(found, path=str(path)) for name, found in self._recorded_with(path).items()
+            }
+            return replace(self, encodings={**self.encodings, **moved})
         encodings = {}
         for name in self.scaling:
             grid = self.reads_grid and name == "features"
@@ -132,6 +137,20 @@ class CaptionInputs:
             projection = read_projection(pca) if pca is not None and name == "features" else None
             encodings[name] = choose_encoding(path, grid=grid, projection=projection, **settings)
         return replace(self, encodings=encodings)
+
+    def _recorded_with(self, path: PathLike) -> Mapping[str, ImageEncoding]:
+        """The recorded encodings by an ONNX file. It is compared only if there are several encoders.
+
+        A single encoder is compared when it is loaded.
+        """
+        if len({found.sha256 for found in self.encodings.values()}) == 1:
+            return self.encodings
+        sha256 = Graph(path).sha256
+        same = {name: found for name, found in self.encodings.items() if found.sha256 == sha256}
+        if not same:
+            recorded = " or ".join(f"{each.sha256} of {name}" for name, each in self.encodings.items())
+            raise mismatch(f"{path}: sha256", sha256, f"{recorded}, the encoders that made the features")
+        return same
 
     def encode(self, photographs: Sequence[PathLike]) -> Any:
         """The scaled features of photographs, as the model reads them.
@@ -155,9 +174,12 @@ class CaptionInputs:
             is missing or invalid.
         """
         if not self.knows_encoders:
+            unknown = " and ".join(name for name in self.scaling if name not in self.encodings)
+            remedy = "give its ONNX file with --encoder, and the PCA with --pca if one was applied"
+            if self.encodings:
+                remedy = f"--encoder cannot give it, because {' and '.join(self.encodings)} record theirs"
             raise MissingDataError(
-                "the features that the model was trained on do not record which encoder made them: give its "
-                "ONNX file with --encoder, and the PCA with --pca if one was applied"
+                f"the {unknown} that the model was trained on do not record which encoder made them: {remedy}"
             )
         encoders = {name: ImageEncoder(self.encodings[name]) for name in self.scaling}
         for name, encoder in encoders.items():

@@ -114,6 +114,36 @@ def test_encodings_are_saved_with_the_scaling(network, photograph, tmp_path):
         other.encode([photograph])
 
 
+def test_fields_by_different_encoders(network, photograph, tmp_path):
+    from .photographs.networks import KERNEL, write_network
+
+    other = write_network(tmp_path / "other.onnx", kernel=2 * KERNEL)
+    scaling = FeatureScaling({"features": Scaling.identity(5), "global_features": Scaling.identity(5)})
+    plain = CaptionInputs(Vocabulary(["a"]), scaling)
+    encodings = {
+        name: plain.with_encoder(path).encodings[name]
+        for name, path in (("features", network), ("global_features", other))
+    }
+    known = replace(plain, encodings=encodings)
+    expected = known.encode([photograph])
+    moved, other_moved = network.rename(tmp_path / "moved.onnx"), other.rename(tmp_path / "other_moved.onnx")
+    found = known.with_encoder(moved)
+    assert [found.encodings[name].path for name in scaling] == [str(moved), str(other)]
+    found = found.with_encoder(other_moved).encode([photograph])
+    np.testing.assert_array_equal(found, expected)
+    third = write_network(tmp_path / "third.onnx", kernel=3 * KERNEL)
+    with pytest.raises(
+        ValueError, match=r"third.onnx: sha256: found .* of features or .* of global_features"
+    ):
+        known.with_encoder(third)
+    partly = replace(plain, encodings={"features": encodings["features"]}).with_encoder(moved)
+    message = (
+        "the global_features that .* record which encoder made them: --encoder cannot .* features record"
+    )
+    with pytest.raises(ValueError, match=message):
+        partly.encode([photograph])
+
+
 def test_features_of_another_encoding_name_the_run(network, monkeypatch):
     plain = CaptionInputs(Vocabulary(["a"]), FeatureScaling({"features": Scaling.identity(5)}))
     runs = {"runs/a": plain.with_encoder(network), "runs/b": plain.with_encoder(network, pixels="unit")}
