@@ -47,8 +47,8 @@ def open_hdf5(path: PathLike) -> h5py.File:
     FileNotFoundError, OSError
         If there is no such file, or it is not a regular file, not HDF5, or truncated.
     """
-    path = os.fspath(path)
     check_regular(path, "an HDF5 file")
+    path = os.fspath(path)
     try:
         return h5py.File(path, "r")
     except OSError as error:

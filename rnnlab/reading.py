@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, BinaryIO, cast
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.limits import EXPANSION, FREE_BYTES, JSON_BYTES, LINE_BYTES
 
 PathLike = str | os.PathLike[str]
@@ -38,6 +38,21 @@ def mismatch(where: str, found: object, expected: object) -> ValueError:
     return InputError(f"{where}: found {found}, expected {expected}")
 
 
+def utf8(where: str, text: str) -> bytes:
+    """The bytes of a text in UTF-8.
+
+    Raises
+    ------
+    ValueError
+        If it has a lone surrogate, such as one for a byte of a file name that is not text. The message
+        begins with ``where``.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise mismatch(where, f"{text!r:.200}", "text, without lone surrogates") from None
+
+
 def check_regular(path: PathLike, expected: str = "a file") -> int:
     """Check that a path is a regular file, and return the file's size in bytes.
 
@@ -47,7 +62,11 @@ def check_regular(path: PathLike, expected: str = "a file") -> int:
         If there is no such file.
     OSError
         If it is a directory, or a device or a pipe, which may have no end.
+    TypeError
+        If it is not a path.
     """
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise InputTypeError(f"found {path!r:.60} as the path of a file, expected {expected}")
     path = os.fspath(path)  # an EnvPath whose environment variable is not set raises its own error
     try:
         status = os.stat(path)

@@ -11,6 +11,10 @@ from functools import partial
 import pytest
 
 from rnnlab import reading
+from rnnlab.data import read_idx
+from rnnlab.data.hdf5 import read_json
+from rnnlab.errors import RnnlabError
+from rnnlab.hdf5_objects import open_hdf5
 from rnnlab.limits import FREE_BYTES
 from rnnlab.reading import (
     check_regular,
@@ -20,6 +24,7 @@ from rnnlab.reading import (
     read_bytes,
     read_limited,
     text_lines,
+    utf8,
 )
 
 READERS = {
@@ -73,6 +78,20 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path, read):
 def test_an_empty_path_is_named():
     with pytest.raises(FileNotFoundError, match="^an empty path: found no such file, expected a file$"):
         check_regular("")
+
+
+@pytest.mark.parametrize("path", [None, 3])
+def test_what_is_no_path(path):
+    for read in (*READERS.values(), read_json, open_hdf5, partial(read_idx, dimensions=1)):
+        with pytest.raises(RnnlabError, match=f"^found {path} as the path of a file, expected ") as found:
+            read(path)
+        assert isinstance(found.value, TypeError)
+
+
+def test_utf8():
+    assert utf8("x", "é") == "é".encode()
+    with pytest.raises(RnnlabError, match=r"^x: found 'a \\ud800', expected text, without lone surrogates$"):
+        utf8("x", "a \ud800")
 
 
 def test_the_size_of_a_regular_file(tmp_path):

@@ -102,7 +102,14 @@ def read_coco(paths: Mapping[str, PathLike]) -> Annotations:
     OSError, KeyError, ValueError
         As :func:`read_karpathy`; also if two images or two annotations have the same id, an image is in two
         files, or a file has no captions.
+    TypeError
+        If ``paths`` is not a mapping.
     """
+    if not isinstance(paths, Mapping):
+        raise InputTypeError(
+            f"read_coco: paths is {paths!r:.60}, expected a mapping of splits to files, such as "
+            '{"train": "captions_train.json"}'
+        )
     splits = {split: _read_coco_split(path) for split, path in paths.items()}
     _check_apart(splits, " and ".join(map(str, paths.values())))
     return Annotations(splits, next(iter(paths.values()), "read_coco"), paths)

@@ -15,7 +15,8 @@ import numpy as np
 from rnnlab.data.course import FEATURE_FILES, read_course
 from rnnlab.data.folders import public_data
 from rnnlab.data.shapes import ensure_shapes, shapes_directory
-from rnnlab.errors import InputTypeError, MissingDataError, OutOfRangeError
+from rnnlab.errors import InputError, InputTypeError, MissingDataError, OutOfRangeError
+from rnnlab.layers.checks import as_array
 from rnnlab.reading import PathLike
 
 
@@ -137,12 +138,16 @@ def decode_captions(captions: np.ndarray, idx_to_word: Sequence[str]) -> str | l
     ------
     IndexError
         If a token is outside the vocabulary.
+    ValueError
+        If ``captions`` has another number of axes, or rows of different lengths.
     TypeError
         If the tokens are not integers.
     """
-    captions = np.asarray(captions)
-    if captions.dtype.kind not in "iu":
+    captions = as_array("decode_captions: captions", captions)
+    if captions.dtype.kind not in "iu" and captions.size:  # an empty list is an array of floats
         raise InputTypeError(f"decode_captions: captions has dtype {captions.dtype}, expected integers")
+    if captions.ndim not in (1, 2):
+        raise InputError(f"decode_captions: captions has shape {captions.shape}, expected (N, L) or (L,)")
     if captions.ndim == 1:
         return _decode(captions, idx_to_word)
     return [_decode(caption, idx_to_word) for caption in captions]

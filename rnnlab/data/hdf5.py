@@ -15,7 +15,7 @@ import numpy as np
 
 from rnnlab.errors import MissingDataError
 from rnnlab.hdf5_objects import find_object, names_in, read_attribute, read_strings, read_values, where
-from rnnlab.reading import PathLike, load_json, mismatch
+from rnnlab.reading import PathLike, load_json, mismatch, utf8
 
 _LISTED = 12  # maximum number of fields in a message
 
@@ -59,8 +59,13 @@ def fixed_length(texts: Sequence[str]) -> np.ndarray:
     """Strings to write to a file, with a fixed length and in UTF-8.
 
     Strings of variable length are stored in a heap, and HDF5 may loop forever if a byte of it is damaged.
+
+    Raises
+    ------
+    ValueError
+        If a string has a lone surrogate, which UTF-8 cannot encode.
     """
-    encoded = np.array([text.encode() for text in texts], np.bytes_)
+    encoded = np.array([utf8("text to write to HDF5", text) for text in texts], np.bytes_)
     return encoded.astype(h5py.string_dtype("utf-8", encoded.itemsize))
 
 
@@ -98,8 +103,7 @@ def read_json(path: PathLike, *fields: str) -> dict[str, Any]:
     OSError, ValueError, KeyError
         As :func:`rnnlab.reading.load_json`; also if it holds no object, or a field is missing.
     """
-    path = os.fspath(path)
-    content = load_json(path)
+    content, path = load_json(path), os.fspath(path)
     if not isinstance(content, dict):
         expected = f"an object with {', '.join(fields)}" if fields else "an object"
         raise mismatch(path, f"a JSON {type(content).__name__}", expected)

@@ -46,8 +46,7 @@ def read_idx(path: PathLike, dimensions: int) -> np.ndarray:
         If it is a damaged gzip file, is not an IDX file of bytes, has another number of dimensions, or is
         shorter or longer than its header says. The message names file, field, found and expected.
     """
-    path = os.fspath(path)
-    content = read_bytes(path, "an IDX file")
+    content, path = read_bytes(path, "an IDX file"), os.fspath(path)
     magic, header = _UNSIGNED_BYTE << 8 | dimensions, 4 + 4 * dimensions
     if len(content) < header:
         raise mismatch(f"{path}: header", f"{len(content)} bytes", f"{header} bytes")

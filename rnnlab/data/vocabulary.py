@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
+from rnnlab.reading import utf8
 from rnnlab.special_words import SPECIAL_WORDS
 
 NULL, START, END, UNK = range(4)
@@ -71,7 +72,7 @@ class Vocabulary:
     Raises
     ------
     ValueError
-        If a word occurs twice, or a special word is not in its position.
+        If a word occurs twice or has a lone surrogate, or a special word is not in its position.
     TypeError
         If ``words`` is one string, or a word is not a string.
     """
@@ -82,6 +83,7 @@ class Vocabulary:
         for word in words:
             if not isinstance(word, str):
                 raise InputTypeError(f"Vocabulary: words has {word!r:.60}, expected strings")
+            utf8("Vocabulary: words", word)
         if not set(SPECIAL_WORDS) & set(words):
             words = [*SPECIAL_WORDS, *words]
         if tuple(words[:4]) != SPECIAL_WORDS:

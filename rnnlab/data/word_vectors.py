@@ -21,7 +21,7 @@ import numpy as np
 from rnnlab.errors import InputTypeError
 from rnnlab.limits import LINE_BYTES, VECTOR_SIZE, WORD_BYTES
 from rnnlab.ops import ops_for
-from rnnlab.reading import PathLike, mismatch, open_bytes
+from rnnlab.reading import PathLike, mismatch, open_bytes, utf8
 from rnnlab.special_words import SPECIAL_WORDS
 
 _CHUNK = 1 << 20  # bytes of a binary file that are read at once
@@ -120,13 +120,14 @@ def read_word_vectors(
         If the file cannot be read.
     ValueError
         If the vectors have another size; a word is not UTF-8; a vector does not have as many numbers as the
-        others; the file ends early; a requested word occurs twice, or has a value that is not finite.
+        others; the file ends early; a requested word occurs twice, has a value that is not finite, or has a
+        lone surrogate.
         The message names the file and the line, or in a binary file the number of the vector.
     """
     layout = _layout(path)
     if dim is not None and layout.dim != dim:
         raise mismatch(f"{path}:1", f"vectors of {layout.dim} numbers", f"{dim}, as wordvec_dim is")
-    wanted = {word.encode(): word for word in words}
+    wanted = {utf8("read_word_vectors: words", word): word for word in words}
     found: dict[str, np.ndarray] = {}
     places: dict[str, str] = {}
     with open_bytes(path, "word vectors") as stream:

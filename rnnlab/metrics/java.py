@@ -9,10 +9,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 
-from rnnlab.errors import RnnlabError
+from rnnlab.errors import InputError, RnnlabError
 from rnnlab.metrics.scorers import CAPTION_SCORERS
+from rnnlab.reading import utf8
 
 
 class JavaError(RnnlabError, OSError):
@@ -42,10 +44,16 @@ def meteor(references: dict[int, list[str]], candidates: dict[int, list[str]]) -
     Raises
     ------
     JavaError
-        If Java is missing or METEOR fails.
+        If Java is missing or METEOR fails, or a sentence has a lone surrogate.
     """
     library = CAPTION_SCORERS.module("meteor.meteor")
     check_java("METEOR")
+    for name, sentences in (("references", references), ("candidates", candidates)):
+        for sentence in chain.from_iterable(sentences.values()):
+            try:
+                utf8(name, sentence)
+            except InputError as error:
+                raise JavaError(str(error)) from None
     scorer = library.Meteor()
     output = b""
     try:
@@ -79,9 +87,13 @@ def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
     ------
     ImportError
         If the extra ``eval`` is not installed.
+    ValueError
+        If a sentence has a lone surrogate.
     JavaError
         If Java is missing or the tokenizer fails.
     """
+    for sentence in sentences:
+        utf8("ptb_tokenizer: sentences", sentence)
     library = CAPTION_SCORERS.module("tokenizer.ptbtokenizer")
     check_java("the Penn Treebank tokenizer")
     jar = Path(library.__file__).with_name(library.STANFORD_CORENLP_3_4_1_JAR)

@@ -130,6 +130,13 @@ def test_an_image_in_two_files_of_coco(tmp_path):
         read_coco({"train": path, "val": path})
 
 
+def test_the_files_of_coco_are_by_splits():
+    with pytest.raises(
+        TypeError, match="read_coco: paths is 'x.json', expected a mapping of splits to files"
+    ):
+        read_coco("x.json")
+
+
 def test_a_file_of_coco_without_captions(tmp_path):
     path = written(tmp_path / "val.json", COCO | {"annotations": []})
     with pytest.raises(ValueError, match=r"val.json: annotations: found no caption, expected at least one"):

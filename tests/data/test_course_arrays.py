@@ -1,4 +1,5 @@
 import os
+import re
 from pathlib import Path
 
 import h5py
@@ -119,8 +120,19 @@ def test_decoding_is_the_course_s():
     assert decode_captions(captions, idx_to_word) == ["<START> a dog <END>", "a <UNK> dog dog"]
     assert decode_captions(captions[0], idx_to_word) == "<START> a dog <END>"
     assert decode_captions(captions[:0], idx_to_word) == []
+    assert decode_captions([], idx_to_word) == ""
     with pytest.raises(IndexError, match="token 6 is outside the 6 words"):
         decode_captions([6], idx_to_word)
+    for shape in ((), (2, 3, 4), (0, 3, 4)):
+        message = (
+            rf"^decode_captions: captions has shape {re.escape(str(shape))}, expected \(N, L\) or \(L,\)"
+        )
+        with pytest.raises(ValueError, match=message):
+            decode_captions(np.ones(shape, int), idx_to_word)
+    with pytest.raises(ValueError, match="^decode_captions: captions has rows of different lengths"):
+        decode_captions([[4, 5], [4]], idx_to_word)
+    with pytest.raises(TypeError, match="^decode_captions: captions has dtype float64, expected integers"):
+        decode_captions([4.0], idx_to_word)
 
 
 @real

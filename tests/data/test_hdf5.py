@@ -106,6 +106,8 @@ def test_strings_are_written_with_a_fixed_length(write):
         dataset = write(names=fixed_length(names))["names"]
         assert h5py.check_string_dtype(dataset.dtype).length is not None
         assert dataset.asstr()[()].tolist() == names  # as other programs read them
+    with pytest.raises(ValueError, match=r"text to write to HDF5: found 'a\\udcff.jpg', expected text"):
+        fixed_length(["a\udcff.jpg"])
 
 
 def test_a_message_lists_a_few_of_many_fields(write):

@@ -46,6 +46,7 @@ def test_special_words_are_the_first_four(vocabulary):
     [
         (["a", "<NULL>"], r"begin with .*expected \['<NULL>'"),
         ([*SPECIAL_WORDS, "a", "b", "a"], "'a' is in words more than once"),
+        (["a", "\ud800"], r"^Vocabulary: words: found '\\ud800', expected text, without lone surrogates"),
     ],
 )
 def test_bad_word_lists(words, message):

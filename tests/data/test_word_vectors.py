@@ -128,6 +128,13 @@ def test_what_is_wrong_is_named(tmp_path, content, message):
         read_word_vectors(path, ["the", "dog"])
 
 
+def test_words_that_no_file_can_have(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_bytes(GLOVE)
+    with pytest.raises(ValueError, match=r"read_word_vectors: words: found '\\ud800', expected text"):
+        read_word_vectors(path, ["the", "\ud800"])
+
+
 def test_lines_and_words_without_an_end(tmp_path, monkeypatch):
     path = tmp_path / "vectors"
     for name in ("LINE_BYTES", "WORD_BYTES", "_CHUNK"):

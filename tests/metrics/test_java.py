@@ -126,3 +126,18 @@ def test_ptb_tokenizer_without_java(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(JavaError, match="the Penn Treebank tokenizer needs Java"):
         ptb_tokenizer(["a"])
+
+
+def test_text_that_java_cannot_read():
+    with pytest.raises(ValueError, match=r"ptb_tokenizer: sentences: found 'a \\ud800', expected text"):
+        ptb_tokenizer(["b", "a \ud800"])
+
+
+@needs_java
+def test_meteor_of_text_that_java_cannot_read():
+    scores = meteor(["a dog", "a \ud800"])
+    assert scores.corpus["BLEU-1"] > 0
+    (note,) = scores.notes
+    assert note == (
+        "METEOR is left out: candidates: found 'a \\ud800', expected text, without lone surrogates"
+    )
