@@ -104,6 +104,8 @@ def gives_new_array(advance: Function) -> Function:
 class Hypothesis(NamedTuple):
     """A sentence that a search found.
 
+    Two are equal if all fields are, including every number of their alignments.
+
     Attributes
     ----------
     tokens : tuple of int
@@ -126,6 +128,20 @@ class Hypothesis(NamedTuple):
     score: float
     finished: bool
     alignment: Array | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """As for other tuples, where the comparison of two arrays would give an array."""
+        if not isinstance(other, tuple):
+            return NotImplemented
+        own: tuple[Any, ...] = self
+        return own[:-1] == other[:-1] and np.array_equal(own[-1], other[-1])
+
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    def __hash__(self) -> int:
+        return hash(self[:-1])
 
 
 def check_count(function: str, name: str, value: int, least: int, most: int | None = None) -> int:
