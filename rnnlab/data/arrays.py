@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
-from rnnlab.data.split_data import SplitData
+from rnnlab.data.split_data import SplitData, as_rows
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.types import Indices
 
@@ -72,7 +72,7 @@ class ArrayData(SplitData[tuple[Any, ...]]):
 
     def batch(self, split: str, indices: Indices) -> tuple[Any, ...]:
         """The arrays of the rows ``indices`` (N,)."""
-        return _rows_of(self.split(split), np.asarray(indices))
+        return _rows_of(self.split(split), as_rows(self, indices))
 
     def check_model(self, model: Any) -> None:
         """Check that sentences have the tokens of the model for padding, and for the start of a sentence.

@@ -8,8 +8,9 @@ import numpy as np
 
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.fingerprint import Fingerprint
-from rnnlab.data.split_data import batches
+from rnnlab.data.split_data import as_rows, batches
 from rnnlab.data.vocabulary import tokenize
+from rnnlab.types import Indices
 
 
 class CaptionedImages:
@@ -43,14 +44,15 @@ class CaptionedImages:
             return self._data.epoch(split, batch_size, rng)
         return batches(self._data.split("train").epoch_order(self.images, rng), batch_size)
 
-    def batch(self, split: str, indices: np.ndarray) -> tuple[Any, np.ndarray]:
+    def batch(self, split: str, indices: Indices) -> tuple[Any, np.ndarray]:
         """Features (N, ..., D) and the numbers (N,) of examples of the training split.
 
         For other splits, the features and captions of :meth:`CaptionData.batch`.
         """
         if split != "train":
             return self._data.batch(split, indices)
-        return self._data.split("train").features_at(self.images[indices]), indices
+        rows = as_rows(self, indices)
+        return self._data.split("train").features_at(self.images[rows]), rows
 
     def fingerprint(self) -> Fingerprint:
         """See :meth:`CaptionData.fingerprint`."""

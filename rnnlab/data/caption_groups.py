@@ -13,9 +13,10 @@ import numpy as np
 from rnnlab.data.by_image import CaptionedImages
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.fingerprint import Fingerprint
-from rnnlab.data.split_data import batches
+from rnnlab.data.split_data import as_rows, batches
 from rnnlab.errors import InputTypeError
 from rnnlab.options import Count, check_option
+from rnnlab.types import Indices
 
 
 class CaptionGroups(CaptionedImages):
@@ -80,10 +81,10 @@ class CaptionGroups(CaptionedImages):
         order = self._data.split("train").epoch_order(self.images, rng)
         return batches(self._drawn(rng)[order], batch_size)
 
-    def batch(self, split: str, indices: np.ndarray) -> tuple[Any, np.ndarray]:
+    def batch(self, split: str, indices: Indices) -> tuple[Any, np.ndarray]:
         """Features (N, ..., D), or a tuple with global ones, and captions (N, S, L) of ``indices`` (N, S)."""
-        chosen = self._data.split(split)
-        return chosen.features_at(chosen.image_idxs[indices[:, 0]]), chosen.captions[indices]
+        chosen, rows = self._data.split(split), as_rows(self, indices, axes=("N", "S"))
+        return chosen.features_at(chosen.image_idxs[rows[:, 0]]), chosen.captions[rows]
 
     def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
         """The number of tokens that a model predicts in the captions of each image of ``indices`` (N, S)."""

@@ -17,7 +17,7 @@ from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash, word_h
 from rnnlab.data.names import composed
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.scaling import FeatureScaling, Scaling
-from rnnlab.data.split_data import SplitData, batches
+from rnnlab.data.split_data import SplitData, as_rows, batches
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
 from rnnlab.data.vocabulary import END, NULL, START, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError, MissingDataError
@@ -222,7 +222,7 @@ class CaptionData(SplitData[CaptionSplit]):
 
     def batch(self, split: str, indices: Indices) -> tuple[Any, np.ndarray]:
         """The features (N, ..., D), or a tuple with global ones, and the captions (N, L) of ``indices``."""
-        chosen, rows = self.split(split), np.asarray(indices)
+        chosen, rows = self.split(split), as_rows(self, indices)
         return chosen.features_at(chosen.image_idxs[rows]), chosen.captions[rows]
 
     def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:

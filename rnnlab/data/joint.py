@@ -14,6 +14,7 @@ import numpy as np
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.photographs.encoding import ImageEncoding
+from rnnlab.data.split_data import as_rows
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.errors import InputError
 from rnnlab.reading import PathLike
@@ -90,7 +91,7 @@ class JointCaptionData:
 
     def batch(self, split: str, indices: Indices) -> tuple[tuple[Any, ...], np.ndarray]:
         """The features and the captions (N, L) of the captions ``indices``."""
-        chosen, rows = self.split(split), np.asarray(indices)
+        chosen, rows = self.split(split), as_rows(self, indices)
         return chosen.features_at(chosen.image_idxs[rows]), chosen.captions[rows]
 
     def features_of(self, names: Sequence[str]) -> tuple[Any, ...]:

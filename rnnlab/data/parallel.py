@@ -28,7 +28,7 @@ from rnnlab.data.sentences import (
     checked_words,
     first_words,
 )
-from rnnlab.data.split_data import SplitData, batches, check_batch_size, drawn
+from rnnlab.data.split_data import SplitData, as_rows, batches, check_batch_size, drawn
 from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
@@ -227,10 +227,7 @@ class ParallelData(SplitData[ParallelSplit]):
 
     def batch(self, split: str, indices: Indices) -> tuple[np.ndarray, np.ndarray]:
         """The sources (N, L) and the targets (N, M) of the pairs ``indices`` (N,), int32."""
-        chosen, rows = self.split(split), np.asarray(indices)
-        if rows.size and rows.dtype.kind not in "iu":
-            raise InputTypeError(f"ParallelData.batch: indices have dtype {rows.dtype}, expected integers")
-        rows = rows.astype(np.intp)
+        chosen, rows = self.split(split), as_rows(self, indices)
         return chosen.source_rows.padded(rows), chosen.target_rows.padded(rows)
 
     def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:

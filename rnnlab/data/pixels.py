@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
-from rnnlab.data.split_data import SplitData, drawn
+from rnnlab.data.split_data import SplitData, as_rows, drawn
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, Natural, check_options
 from rnnlab.reading import mismatch
@@ -200,7 +200,7 @@ class PixelData(SplitData[PixelSplit]):
 
     def batch(self, split: str, indices: Indices) -> tuple[np.ndarray, np.ndarray]:
         """The pixels (N, T, 1) float32 in [0, 1] and the labels (N,) of the images ``indices`` (N,)."""
-        chosen, rows = self.split(split), np.asarray(indices)
+        chosen, rows = self.split(split), as_rows(self, indices)
         return chosen.pixels[rows, :, None] / np.float32(self.white), chosen.labels[rows]
 
     @staticmethod

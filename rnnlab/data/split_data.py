@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from rnnlab.errors import InputError, MissingDataError
+from rnnlab.errors import InputError, InputTypeError, MissingDataError
+from rnnlab.layers.checks import as_array
+from rnnlab.types import Indices
 
 Split = TypeVar("Split")
 
@@ -56,6 +59,36 @@ class SplitData(Generic[Split]):
         """The number of rows of a split, for :meth:`epoch`."""
         found: Any = self.split(split)
         return len(found)
+
+
+def as_rows(data: Any, indices: Indices, *, axes: Sequence[str] = ("N",)) -> np.ndarray:
+    """The argument ``indices`` of ``data.batch``, as an array of integers.
+
+    Parameters
+    ----------
+    data : data set
+        Errors begin with the name of its class.
+    indices : array or sequence of int
+    axes : sequence of str
+        The names of the axes that they must have.
+
+    Raises
+    ------
+    ValueError
+        If they have other axes.
+    TypeError
+        If they are not integers; a mask is not.
+    """
+    argument = f"{type(data).__name__}.batch: indices"
+    shape = "(N,)" if len(axes) == 1 else f"({', '.join(axes)})"
+    rows = as_array(argument, indices)
+    if rows.size and rows.dtype.kind not in "iu":  # an empty list is an array of floats
+        raise InputTypeError(f"{argument} have dtype {rows.dtype}, expected integers")
+    if not rows.ndim:
+        raise InputTypeError(f"{argument} is {indices!r:.60}, expected an array {shape} of integers")
+    if rows.ndim != len(axes):
+        raise InputError(f"{argument} have shape {rows.shape}, expected {shape}")
+    return rows.astype(np.intp, copy=False)
 
 
 def drawn(count: int, most: int) -> np.ndarray:

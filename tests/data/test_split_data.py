@@ -1,7 +1,30 @@
 import numpy as np
 import pytest
 
+from rnnlab.data import (
+    ArrayData,
+    CaptionData,
+    CaptionedImages,
+    CaptionGroups,
+    CaptionSplit,
+    ParallelData,
+    PixelData,
+    Vocabulary,
+)
+from rnnlab.data.joint import JointCaptionData
 from rnnlab.data.split_data import SplitData, batches, drawn
+
+_tokens = np.array([[1, 4, 2], [1, 5, 2]])
+_split = CaptionSplit(np.ones((2, 3), np.float32), _tokens, np.array([0, 1]), ("x", "y"), (["a"], ["b"]))
+_captions = CaptionData(Vocabulary(["a", "b"]), {"train": _split})
+DATA = [
+    ArrayData({"train": (np.ones((2, 3)), np.array([0, 1]))}),
+    _captions,
+    CaptionedImages(_captions),
+    JointCaptionData({"run": _captions}),
+    ParallelData({"train": [(["a"], ["b"])] * 2}),
+    PixelData({"train": (np.zeros((2, 2, 2), np.uint8), np.array([0, 1]))}),
+]
 
 
 def test_a_split_by_its_name():
@@ -32,3 +55,29 @@ def test_batches_keep_the_order_and_the_last_may_be_smaller(count, batch_size, s
 def test_empty_batches(batch_size):
     with pytest.raises(ValueError, match=f"epoch: batch_size is {batch_size}, expected at least 1"):
         batches(np.arange(3), batch_size)
+
+
+@pytest.mark.parametrize("data", DATA, ids=lambda data: type(data).__name__)
+def test_the_indices_of_a_batch(data):
+    of_indices = f"^{type(data).__name__}.batch: indices"
+    for right in ([1, 0], np.array([1, 0], np.uint8), []):
+        assert len(data.batch("train", right)[-1]) == len(right)
+    for number in (1, np.int64(1), np.array(1)):
+        with pytest.raises(TypeError, match=rf"{of_indices} is .*1.*, expected an array \(N,\) of integers"):
+            data.batch("train", number)
+    for wrong in ([1.0], [True, False], ["a"], None):
+        with pytest.raises(TypeError, match=f"{of_indices} have dtype .*, expected integers"):
+            data.batch("train", wrong)
+    with pytest.raises(ValueError, match=rf"{of_indices} have shape \(1, 2\), expected \(N,\)"):
+        data.batch("train", [[0, 1]])
+    with pytest.raises(ValueError, match=f"{of_indices} has rows of different lengths, expected an array"):
+        data.batch("train", [[0, 1], [0]])
+
+
+def test_the_indices_of_a_batch_of_groups():
+    data = CaptionGroups(_captions, 2)
+    assert data.batch("train", [[0, 0], [1, 1]])[1].shape == (2, 2, 3)
+    with pytest.raises(ValueError, match=r"Groups.batch: indices have shape \(2,\), expected \(N, S\)"):
+        data.batch("train", [0, 1])
+    with pytest.raises(TypeError, match=r"batch: indices is 1, expected an array \(N, S\) of integers"):
+        data.batch("train", 1)
