@@ -21,6 +21,7 @@ from rnnlab.course.otter_release import OTTER, write_otter_assignment
 from rnnlab.course.release_files import check_wheel
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_folder
+from rnnlab.layers.checks import as_generator
 from rnnlab.reading import PathLike
 
 __all__ = ["FORMATS", "Assignment", "find_notebooks", "release"]
@@ -54,7 +55,7 @@ def release(
     only: Sequence[str] = (),
     course_id: str = "rnnlab",
     wheel: PathLike | None = None,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | int | None = None,
     format: str = "nbgrader",
 ) -> list[Assignment]:
     """Write a course for nbgrader or Otter, with one assignment for each notebook.
@@ -74,7 +75,7 @@ def release(
     wheel : path, optional
         A wheel of this version of rnnlab for students to install. By default they install it from the package
         index.
-    rng : numpy.random.Generator, optional
+    rng : numpy Generator or seed, optional
         Draws the seeds of the hidden tests. By default each release has new seeds.
     format : "nbgrader" or "otter"
 
@@ -112,7 +113,7 @@ def release(
     built = Path(wheel) if wheel is not None else None
     if built is not None:
         check_wheel(built)
-    rng = np.random.default_rng() if rng is None else rng
+    rng = np.random.default_rng() if rng is None else as_generator("release", rng)
     if is_empty_folder:
         target.rmdir()
     with atomic_folder("release: directory", target) as folder:

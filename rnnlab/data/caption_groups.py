@@ -15,6 +15,7 @@ from rnnlab.data.captions import CaptionData
 from rnnlab.data.fingerprint import Fingerprint
 from rnnlab.data.split_data import as_rows, batches
 from rnnlab.errors import InputTypeError
+from rnnlab.layers.checks import check_rng
 from rnnlab.options import Count, check_option
 from rnnlab.types import Indices
 
@@ -101,6 +102,7 @@ class CaptionGroups(CaptionedImages):
 
     def _all_captions(self, split: str, batch_size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
         """All captions of each image, in batches of images with the same number of captions."""
+        check_rng("epoch", rng)
         captions, firsts, counts = _by_image(self._data.split(split).image_idxs)
         images = np.arange(len(counts)) if rng is None else rng.permutation(len(counts))
         found = []

@@ -16,7 +16,7 @@ from rnnlab.data.course import FEATURE_FILES, read_course
 from rnnlab.data.folders import public_data
 from rnnlab.data.shapes import ensure_shapes, shapes_directory
 from rnnlab.errors import InputError, InputTypeError, MissingDataError, OutOfRangeError
-from rnnlab.layers.checks import as_array
+from rnnlab.layers.checks import as_array, as_generator, check_rng
 from rnnlab.reading import PathLike
 
 
@@ -24,7 +24,7 @@ def load_coco_data(
     base_dir: PathLike | None = None,
     max_train: int | None = None,
     pca_features: bool = True,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | int = 0,
 ) -> dict[str, Any]:
     """Read captions, features, vocabulary and URLs of images in the course's layout.
 
@@ -37,8 +37,8 @@ def load_coco_data(
         Use only this number of training captions, drawn without replacement.
     pca_features : bool
         Whether to read the features after PCA or the original ones.
-    rng : Generator, optional
-        Draws the captions of ``max_train``. By default a generator of seed 0.
+    rng : numpy Generator or seed
+        Draws the captions of ``max_train``.
 
     Returns
     -------
@@ -62,8 +62,7 @@ def load_coco_data(
         )
     vocabulary, splits = read_course(directory, features=kind, splits=("train", "val"))
     if max_train is not None:
-        rng = np.random.default_rng(0) if rng is None else rng
-        splits["train"] = splits["train"].sample(max_train, rng)
+        splits["train"] = splits["train"].sample(max_train, as_generator("load_coco_data", rng))
     data: dict[str, Any] = {}
     for name, split in splits.items():
         data[f"{name}_captions"] = split.captions
@@ -116,6 +115,7 @@ def sample_coco_minibatch(
         raise MissingDataError(
             f"sample_coco_minibatch: data has no split {split!r}, only the keys {', '.join(data)}"
         )
+    check_rng("sample_coco_minibatch", rng)
     rng = np.random.default_rng() if rng is None else rng
     drawn = rng.integers(len(data[f"{split}_captions"]), size=batch_size)
     images = data[f"{split}_image_idxes"][drawn]

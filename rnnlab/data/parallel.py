@@ -32,6 +32,7 @@ from rnnlab.data.split_data import SplitData, as_rows, batches, check_batch_size
 from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.layers.checks import check_rng
 from rnnlab.options import Count, check_options
 from rnnlab.types import Indices
 
@@ -215,6 +216,7 @@ class ParallelData(SplitData[ParallelSplit]):
         chosen = self.split(split)
         N = len(chosen)
         check_batch_size(batch_size)
+        check_rng("epoch", rng)
         if rng is None:
             return batches(np.arange(N), batch_size)
         order = rng.permutation(N)

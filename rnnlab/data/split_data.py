@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, MissingDataError
-from rnnlab.layers.checks import as_array
+from rnnlab.layers.checks import as_array, check_rng
 from rnnlab.types import Indices
 
 Split = TypeVar("Split")
@@ -52,6 +52,7 @@ class SplitData(Generic[Split]):
         rng : Generator, optional
             Shuffles the rows. Without it they are in their original order.
         """
+        check_rng("epoch", rng)
         rows = self._rows(split)
         return batches(np.arange(rows) if rng is None else rng.permutation(rows), batch_size)
 

@@ -13,6 +13,7 @@ from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.vocabulary import END, NULL, START, Vocabulary, tokenize
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.layers.checks import check_rng
 from rnnlab.options import Count, check_option
 from rnnlab.reading import mismatch
 
@@ -123,6 +124,7 @@ class CaptionSplit:
 
         Without ``rng`` it is the original order. See :meth:`LazyFeatures.epoch_order` for lazy features.
         """
+        check_rng("epoch", rng)
         if rng is None:
             return np.arange(len(image_idxs))
         if isinstance(self.features, LazyFeatures):

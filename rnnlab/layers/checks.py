@@ -366,9 +366,10 @@ def as_tokens(function: str, name: str, tokens: Array, size: int, *, of: str = "
 
 
 def check_rng(function: str, rng: Any) -> None:
-    """Check that ``rng`` is a NumPy Generator, or None for inference.
+    """Check that ``rng`` is a NumPy Generator, or None, for a function that is called again and again.
 
-    An integer seed is refused: it would give the same dropout masks in every iteration.
+    An integer seed is refused: it would give the same dropout masks in every iteration, or the same order in
+    every epoch.
 
     Raises
     ------
@@ -380,7 +381,7 @@ def check_rng(function: str, rng: Any) -> None:
 
 
 def as_generator(function: str, rng: Any) -> np.random.Generator:
-    """A generator, made from a seed unless it is one.
+    """A generator, made from a seed unless it is one, for a function that is called once.
 
     None is refused: NumPy would take a seed from the system, and the results could not be repeated.
 

@@ -44,6 +44,16 @@ def course(notebooks, tmp_path_factory, quick_databases):
     return directory
 
 
+def test_the_seed_of_a_release(notebooks, course, tmp_path):
+    with pytest.raises(TypeError, match="^release: rng is 'x', expected a numpy Generator or a seed"):
+        release(tmp_path / "none", notebooks=notebooks, only=["1"], rng="x")
+    assert not any(tmp_path.iterdir())
+    release(tmp_path / "course", notebooks=notebooks, only=["1"], rng=0)
+    (made,) = (course / "source").rglob("1_a.ipynb")
+    (again,) = (tmp_path / "course" / "source").rglob("1_a.ipynb")
+    assert again.read_text("utf8") == made.read_text("utf8")
+
+
 def files(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 

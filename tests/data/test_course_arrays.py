@@ -52,6 +52,10 @@ def test_max_train_draws_captions(shapes):
     assert first["train_features"].shape[0] == 40
     np.testing.assert_array_equal(first["train_captions"], second["train_captions"])
     other = load_coco_data(shapes, max_train=50, rng=np.random.default_rng(1))
+    from_seed = load_coco_data(shapes, max_train=50, rng=1)
+    np.testing.assert_array_equal(from_seed["train_captions"], other["train_captions"])
+    with pytest.raises(TypeError, match="load_coco_data: rng is None, expected a numpy Generator or a seed"):
+        load_coco_data(shapes, max_train=50, rng=None)
     assert not np.array_equal(first["train_captions"], other["train_captions"])
     assert len(load_coco_data(shapes, max_train=9999)["train_captions"]) == 200
 
@@ -105,6 +109,10 @@ def test_minibatches_are_rows_that_belong_together(shapes, rng):
 
 def test_minibatches_follow_the_generator(shapes):
     data = load_coco_data(shapes)
+    with pytest.raises(
+        TypeError, match="sample_coco_minibatch: rng is 5, expected a numpy Generator or None"
+    ):
+        sample_coco_minibatch(data, rng=5)
     first, second = (sample_coco_minibatch(data, rng=np.random.default_rng(5)) for _ in range(2))
     assert len(first[0]) == 100
     np.testing.assert_array_equal(first[2], second[2])

@@ -74,6 +74,12 @@ def test_the_indices_of_a_batch(data):
         data.batch("train", [[0, 1], [0]])
 
 
+@pytest.mark.parametrize("data", [*DATA[:3], *DATA[4:], CaptionGroups(_captions, 2)], ids=repr)
+def test_a_seed_would_give_the_same_order_in_every_epoch(data):
+    with pytest.raises(TypeError, match="^epoch: rng is 0, expected a numpy Generator or None"):
+        data.epoch("train", 2, 0)
+
+
 def test_the_indices_of_a_batch_of_groups():
     data = CaptionGroups(_captions, 2)
     assert data.batch("train", [[0, 0], [1, 1]])[1].shape == (2, 2, 3)
