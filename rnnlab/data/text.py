@@ -14,12 +14,12 @@ import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, joined_hash
 from rnnlab.data.sentences import Sentences, TokenRows, Words, sentences_of_splits
-from rnnlab.data.split_data import SplitData, drawn
+from rnnlab.data.split_data import SplitData, as_rows, drawn
 from rnnlab.data.text_inputs import TEXT_TOKENIZERS, TextInputs, check_tokenizer
 from rnnlab.data.vocabulary import NULL, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_options
-from rnnlab.reading import PathLike, text_lines
+from rnnlab.reading import PathLike, check_regular, text_lines
 from rnnlab.types import Indices
 
 _SHOWN = 150  # the most characters of a sentence in a summary
@@ -122,10 +122,7 @@ class TextData(SplitData[TextSplit]):
 
     def batch(self, split: str, indices: Indices) -> tuple[np.ndarray]:
         """The sentences ``indices`` (N,) as tokens, (N, L) int32."""
-        rows = np.asarray(indices)
-        if rows.size and rows.dtype.kind not in "iu":
-            raise InputTypeError(f"TextData.batch: indices have dtype {rows.dtype}, expected integers")
-        return (self.split(split).rows.padded(rows.astype(np.intp)),)
+        return (self.split(split).rows.padded(as_rows(self, indices)),)
 
     def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
         """The number of tokens of each of the sentences ``indices`` (N,)."""
@@ -234,9 +231,11 @@ def open_lines(
     Raises
     ------
     TypeError
-        If ``files`` is not a mapping. Errors begin with ``function``.
+        If ``files`` is not a mapping of paths.
     ValueError
         If there is no such tokenizer.
+    OSError
+        If a file is missing, or not a regular file.
     """
     if not isinstance(files, Mapping):
         raise InputTypeError(
@@ -244,6 +243,8 @@ def open_lines(
             '{"train": path}'
         )
     check_tokenizer(function, tokenizer)
+    for path in files.values():
+        check_regular(path, "a text file")
     tokenize = TEXT_TOKENIZERS[tokenizer]
     lines = {split: map(tokenize, text_lines(path)) for split, path in files.items()}
     return lines, ", ".join(Path(path).name for path in files.values())

@@ -53,8 +53,8 @@ def mode_of(monitor: str, mode: Mode | None = None) -> Mode:
         return mode
     if monitor not in MODES:
         raise InputError(
-            f"monitor is {monitor!r}, which is none of {', '.join(MODES)}: set monitor_mode to 'min' if a "
-            "smaller value is better, else to 'max'"
+            f"monitor is {monitor!r}, expected one of {', '.join(MODES)}, or another metric that evaluate "
+            "returns with a monitor_mode: 'min' if a smaller value is better, else 'max'"
         )
     return MODES[monitor]
 

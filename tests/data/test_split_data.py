@@ -9,6 +9,7 @@ from rnnlab.data import (
     CaptionSplit,
     ParallelData,
     PixelData,
+    TextData,
     Vocabulary,
 )
 from rnnlab.data.joint import JointCaptionData
@@ -24,6 +25,7 @@ DATA = [
     JointCaptionData({"run": _captions}),
     ParallelData({"train": [(["a"], ["b"])] * 2}),
     PixelData({"train": (np.zeros((2, 2, 2), np.uint8), np.array([0, 1]))}),
+    TextData({"train": [["a"]] * 2}),
 ]
 
 

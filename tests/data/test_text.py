@@ -107,6 +107,8 @@ def test_wrong_files(tmp_path):
         open_text(path)
     with pytest.raises(FileNotFoundError, match="a.txt"):
         open_text({"train": path})
+    with pytest.raises(TypeError, match="found None as the path of a file, expected a text file"):
+        open_text({"train": None})
     path.write_bytes(b"fine\n\xff\n")
     with pytest.raises(ValueError, match=r"a\.txt:2: "):
         open_text({"train": path})

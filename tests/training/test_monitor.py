@@ -85,7 +85,7 @@ def test_every_metric_of_the_library_has_a_mode():
 
 def test_a_metric_of_one_s_own_needs_a_mode(model, data):
     message = (
-        "monitor is 'val_lossless', which is none of val_loss, .*: set monitor_mode to 'min' if a smaller"
+        "monitor is 'val_lossless', expected one of val_loss, .*, or another metric that evaluate returns"
     )
     with pytest.raises(ValueError, match=message):
         mode_of("val_lossless")
