@@ -158,6 +158,17 @@ def _scored_data(record: Record) -> dict[str, Any]:
     )
 
 
+def _different_sizes(sizes: Sequence[tuple[str, str]]) -> str:
+    """A note on runs that are scored on different numbers of examples, from their units and numbers."""
+    units = list(dict.fromkeys(unit for unit, _ in sizes))
+    if len(units) == 1:
+        scored = f"{' and '.join(count for _, count in sizes)} {units[0]}"
+    else:
+        scored = " and ".join(f"{count} {unit}" for unit, count in sizes)
+    advice = "" if "lines" in units else f"; give --max-{units[0]}"  # a running text is scored whole
+    return f"the runs are scored on {scored}, so their scores are not comparable{advice}"
+
+
 def comparability(records: Sequence[Record], results: Sequence[Results] = ()) -> list[str]:
     """Remarks for a comparison of runs: different tasks, data or splits. None for a single run."""
     notes = []
@@ -173,10 +184,7 @@ def comparability(records: Sequence[Record], results: Sequence[Results] = ()) ->
         notes.append(f"the scores are of different splits: {', '.join(splits)}")
     sizes = list(dict.fromkeys(each.evaluation.rows()[0] for each in results if each.evaluation))
     if len(tasks) <= 1 and len(splits) == 1 < len(sizes):
-        scored, unit = " and ".join(count for _, count in sizes), sizes[0][0]
-        notes.append(
-            f"the runs are scored on {scored} {unit}, so their scores are not comparable; give --max-{unit}"
-        )
+        notes.append(_different_sizes(sizes))
     tokenizers = {getattr(each.evaluation, "tokenizer", None) for each in results}
     if len(tokenizers - {None}) > 1:
         notes.append("the scores are by different tokenizers, so they are not comparable")

@@ -152,7 +152,7 @@ class LanguageTask(Task):
         KeyError
             If the data have no such split.
         ValueError
-            If only some lines of running text are to be scored.
+            If ``evaluation.max_sentences`` is given for running text.
         """
         count = limited(evaluation.max_sentences, len(data.split(split).sentences))
         batch_size, unit = recipe.training.batch_size, "sentences"
@@ -163,8 +163,8 @@ class LanguageTask(Task):
             unit = "lines"
             if evaluation.max_sentences is not None:
                 raise InputError(
-                    f"evaluate: max_sentences is {evaluation.max_sentences}, expected none: running text is "
-                    "scored as a whole"
+                    f"max_sentences is {evaluation.max_sentences}, expected none: {split} is a running text, "
+                    "which is scored whole"
                 )
             nats, tokens = _nll_of_running_text(model, data, split, batch_size, communicator)
         remarks = chosen_on(split, recipe)

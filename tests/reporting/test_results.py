@@ -154,3 +154,9 @@ def test_runs_scored_on_different_numbers_of_images_are_incomparable(write_run):
     ]
     (note,) = comparability(records, results("500", "50", splits=("val", "test")))
     assert "different splits" in note
+    texts, different = results("50", "80"), "so their scores are not comparable"
+    for unit, scored in (("lines", "50 and 80 lines"), ("sentences", "50 sentences and 80 lines")):
+        units = unit, "lines"
+        for each, name, count in zip(texts, units, ("50", "80"), strict=True):
+            each.evaluation.rows = lambda row=(name, count): [row]
+        assert comparability(records, texts) == [f"the runs are scored on {scored}, {different}"]

@@ -172,8 +172,11 @@ def test_running_text_is_trained_written_and_scored(running, tmp_path, capsys):
     nats, tokens = opened.model.nll(opened.data.streams("val", 16))
     assert scores.perplexity == pytest.approx(np.exp(nats / tokens), rel=1e-4)
     assert (scores.sentences, scores.tokens, scores.report()["lines"]) == (20, tokens, 20)
-    assert cli.main(["evaluate", str(tmp_path / "run"), "--max-sentences", "3"]) == 2
-    assert "max_sentences is 3, expected none: running text is scored as a whole" in capsys.readouterr().err
+    assert cli.main(["evaluate", str(tmp_path / "run"), "--max-sentences", "5"]) == 2
+    message = "max_sentences is 5, expected none: val is a running text, which is scored whole"
+    assert message in capsys.readouterr().err
+    assert cli.main(["compare", str(tmp_path / "run"), "--max-sentences", "5"]) == 0
+    assert f"no scores: {message}" in capsys.readouterr().out
 
 
 def test_an_ensemble_of_running_text(running, run, tmp_path):
