@@ -19,12 +19,12 @@ import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash
 from rnnlab.data.sentences import Sentences, Words, sentences_of_splits
-from rnnlab.data.split_data import SplitData, check_batch_size
+from rnnlab.data.split_data import SplitData
 from rnnlab.data.text import open_lines
 from rnnlab.data.text_inputs import LINE_END, TextInputs, check_tokenizer
 from rnnlab.data.vocabulary import NULL, START, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.options import Count, check_options
+from rnnlab.options import Count, check_option, check_options
 from rnnlab.reading import PathLike
 
 # Where windows are in the text of a split, and whether they are the first ones of their streams.
@@ -131,13 +131,14 @@ class RunningText(SplitData[RunningSplit]):
         rng : Generator, optional
             Not used: a text has one order.
         """
+        check_option("epoch", "batch_size", Count, batch_size)
         starts, ends = self._streams(split, batch_size)
         longest = int((ends - starts).max(initial=0))
         found = []
         for before in range(0, longest, self.window):
             windows = np.empty(len(starts), WINDOW)
             windows["start"] = np.minimum(starts + before, ends)
-            windows["stop"] = np.minimum(starts + before + self.window, ends)
+            windows["stop"] = np.minimum(starts + min(before + self.window, longest), ends)
             windows["first"] = before == 0
             found.append(windows)
         return found
@@ -161,9 +162,10 @@ class RunningText(SplitData[RunningSplit]):
 
     def streams(self, split: str, count: int) -> np.ndarray:
         """The text of a split in ``count`` streams, each whole: <START> and its words, (N, L) int32."""
-        windows = np.empty(len(self._streams(split, count)[0]), WINDOW)
-        windows["start"], windows["stop"] = self._streams(split, count)
-        windows["first"] = True
+        check_option("streams", "count", Count, count)
+        starts, ends = self._streams(split, count)
+        windows = np.empty(len(starts), WINDOW)
+        windows["start"], windows["stop"], windows["first"] = starts, ends, True
         return self.batch(split, windows)[0]
 
     def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
@@ -218,7 +220,6 @@ class RunningText(SplitData[RunningSplit]):
 
     def _streams(self, split: str, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Where each stream starts and ends in the text of a split."""
-        check_batch_size(count)
         M = len(self.split(split))
         bounds = np.arange(min(count, M) + 1)
         size, longer = divmod(M, max(1, len(bounds) - 1))

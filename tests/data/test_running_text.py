@@ -68,6 +68,12 @@ def test_an_epoch_has_every_word_once(count, streams, window):
     assert [[word for word in row[1:] if word != NULL] for row in streamed.tolist()] == rows
 
 
+def test_a_window_of_any_size():
+    whole = letters(9, 2**80)
+    (windows,) = whole.epoch("train", 2)
+    np.testing.assert_array_equal(whole.batch("train", windows)[0], whole.streams("train", 2))
+
+
 def test_a_split_without_words_has_no_batch():
     data = RunningText(LINES | {"val": []})
     assert data.epoch("val", 3) == []
@@ -161,7 +167,10 @@ def test_batches_are_of_windows():
         data.batch("train", np.array([0, 1]))
     with pytest.raises(TypeError, match="RunningText.batch: indices are list, expected windows"):
         data.batch("train", [0])
-    with pytest.raises(ValueError, match="batch_size is 0"):
-        data.epoch("train", 0)
+    for count in (0, 2.5):
+        with pytest.raises(ValueError, match=f"epoch: batch_size is {count}, expected an integer"):
+            data.epoch("train", count)
+        with pytest.raises(ValueError, match=f"streams: count is {count}, expected an integer"):
+            data.streams("train", count)
     with pytest.raises(KeyError, match="not 'test'"):
         data.epoch("test", 2)
