@@ -45,13 +45,13 @@ class TextInputs:
         return {"tokenizer": self.tokenizer, **({"running": True} if self.running else {})}
 
     def prompt(self, text: str) -> np.ndarray:
-        """The beginning of a sentence or a text as a model reads it: <START> and its words, (1, P) int64.
+        r"""The beginning of a sentence or a text as a model reads it: <START> and its words, (1, P) int64.
 
         Parameters
         ----------
         text : str
-            Split as the training sentences were; in running text also at the ends of lines. Without words,
-            sentences begin from nothing.
+            Split as the training sentences were; in running text also at the ends of lines, which are
+            "\n" or "\r\n". Without words, sentences begin from nothing.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class TextInputs:
         tokenize = TEXT_TOKENIZERS[self.tokenizer]
         if not self.running:
             return tokenize(text)
-        first, *further = text.split(LINE_END)
+        first, *further = text.replace("\r\n", LINE_END).split(LINE_END)  # as files are read
         return [*tokenize(first), *(word for line in further for word in (LINE_END, *tokenize(line)))]
 
 

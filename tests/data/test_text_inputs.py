@@ -67,6 +67,7 @@ def test_prompts_of_running_text_have_lines(tokenizer, text, written):
     assert inputs == data.inputs
     assert inputs.running
     np.testing.assert_array_equal(data.prompt(text), [[START, *data.split("train").tokens[:-1]]])
+    np.testing.assert_array_equal(data.prompt(text.replace("\n", "\r\n")), data.prompt(text))
     assert inputs.text(data.prompt(text)[0]) == data.text(data.prompt(text)[0]) == written
 
 
