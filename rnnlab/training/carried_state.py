@@ -15,6 +15,8 @@ from rnnlab.training.distributed import Communicator
 from rnnlab.training.protocols import Data
 from rnnlab.types import Array, State
 
+REASON = "the batches of the data continue each other"  # for the arguments that a model must have
+
 
 def carries_state(data: Data) -> bool:
     """Whether the rows of a batch continue those of the batch before."""

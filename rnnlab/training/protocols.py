@@ -91,11 +91,11 @@ def check_interface(argument: str, value: Any, names: tuple[str, ...], function:
         )
 
 
-def check_takes(model: Any, keyword: str, reason: str) -> None:
-    """Raise TypeError if the model's loss does not take a keyword, which is needed for this reason."""
-    arguments = inspect.signature(model.loss).parameters
+def check_takes(model: Any, keyword: str, reason: str, method: str = "loss") -> None:
+    """Raise TypeError if a method of the model does not take a keyword, which is needed for this reason."""
+    arguments = inspect.signature(getattr(model, method)).parameters
     if keyword not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
-        raise InputTypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
+        raise InputTypeError(f"{reason}, but the {method} of this {type(model).__name__} takes no {keyword}")
 
 
 def averages_tokens(model: Model) -> bool:

@@ -9,10 +9,10 @@ from typing import Any
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_option
-from rnnlab.training.carried_state import carries_state
+from rnnlab.training.carried_state import REASON, carries_state
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.training.monitor import MONITOR
-from rnnlab.training.protocols import Data, Model, results_of
+from rnnlab.training.protocols import Data, Model, check_takes, results_of
 from rnnlab.training.schedules import Schedule
 from rnnlab.types import Array
 
@@ -38,6 +38,8 @@ def validation_loss(
     ------
     ValueError
         If the split has no tokens, or ``batch_size`` is not a positive integer.
+    TypeError
+        If the batches continue each other, and the model's ``nll`` takes no ``state``.
     """
     check_option("validation_loss", "batch_size", Count, batch_size)
     nats, tokens = total_nll(model, data, split, list(data.epoch(split, batch_size, None)), communicator)
@@ -60,6 +62,11 @@ def total_nll(
     batches : sequence of (N,) integers
         The indices of each batch.
     communicator : Communicator
+
+    Raises
+    ------
+    TypeError
+        If the batches continue each other, and the model's ``nll`` takes no ``state``.
     """
 
     def nll(indices: Array) -> tuple[Any, ...]:
@@ -75,6 +82,8 @@ def total_nll(
         return total, counted
 
     if carries_state(data):
+        for keyword in ("state", "return_state"):
+            check_takes(model, keyword, REASON, "nll")
         totals = in_shares(communicator, [batches], continued)
     else:
         totals = in_shares(communicator, batches, nll)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab.data import RunningText
+from rnnlab.decoding import Ensemble
 from rnnlab.models import CaptioningRNN, LanguageModel
 from rnnlab.training import Solver, validation_loss
 from rnnlab.training.carried_state import CarriedState, carries_state
@@ -172,6 +173,9 @@ def test_a_model_must_take_the_state():
     assert isinstance(captioning, CaptioningRNN)
     with pytest.raises(TypeError, match="the loss of this CaptioningRNN takes no state"):
         Solver(captioning, data, **OPTIONS)
+    ensemble = Ensemble([LanguageModel(data.vocabulary.word_to_idx, 3, 4)] * 2)
+    with pytest.raises(TypeError, match="data continue each other, but the nll of this Ensemble takes no st"):
+        validation_loss(ensemble, data, 6)
 
 
 def test_a_model_must_return_the_state():
