@@ -149,7 +149,8 @@ def _loss_chart(records: Sequence[Record], unit: str) -> Chart:
 
 
 def _about_losses(unit: str) -> str:
-    counted = "a sequence has one label" if unit != _PER_TOKEN else "words and <END> are tokens"
+    tokens = "words, or characters, and the ends of sentences or lines are tokens"
+    counted = tokens if unit == _PER_TOKEN else "a sequence has one label"
     return (
         f"Both losses are in {unit} ({counted}). The training loss is measured while the parameters change, "
         "with dropout, and includes the terms that a recipe adds; the validation loss has none of this."

@@ -22,7 +22,7 @@ def test_both_losses_are_per_token_on_one_pair_of_axes(write_run):
     assert training.points[-1][0] == 3.0
     assert validation.points == [(1, 3.0), (2, 2.0), (3, 2.5)]
     assert (training.best, validation.best) == (None, 2)
-    assert "nats per token" in chart.notes[-1]
+    assert "nats per token (words, or characters, and the ends of sentences or lines" in chart.notes[-1]
 
 
 def test_many_iterations_are_drawn_as_means(write_run):
