@@ -183,7 +183,8 @@ def _show_translations(run: Run, options: argparse.Namespace) -> None:
 def _show_sentences(run: Run, recipe: LanguageRecipe) -> None:
     decoding, seed = recipe.decoding, recipe.training.seed
     found = language.write(run.model, run.inputs, "", decoding, count=_SHOWN, rng=seed)
-    print(f"\nSentences:\n\n{sentences_text(run, '', found, lists=decoding.n_best > 1)}")
+    heading = "Text" if run.inputs.running else "Sentences"
+    print(f"\n{heading}:\n\n{sentences_text(run, '', found, lists=decoding.n_best > 1)}")
     print(f"\nLosses: {run.directory / 'loss.png'}")
 
 

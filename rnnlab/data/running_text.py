@@ -198,7 +198,7 @@ class RunningText(SplitData[RunningSplit]):
 
     def describe(self) -> str:
         """A summary: splits, vocabulary, and the beginning of each split."""
-        words = "characters" if self.inputs.tokenizer == "characters" else "words"
+        words = self._unit
         lines = [f"{self.name}: {len(self.vocabulary):,} {words}, windows of {self.window}"]
         lines.append(f"{'split':<18}{'lines':>10}{words:>14}{'<UNK>':>8}")
         for name, split in self.splits.items():
@@ -212,11 +212,15 @@ class RunningText(SplitData[RunningSplit]):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{name} {len(split):,} words" for name, split in self.splits.items())
+        sizes = ", ".join(f"{name} {len(split):,}" for name, split in self.splits.items())
         return (
-            f"RunningText({self.name}: {sizes}; windows of {self.window}, "
-            f"{len(self.vocabulary):,} words in the vocabulary)"
+            f"RunningText({self.name}: {self._unit}: {sizes}; windows of {self.window}; vocabulary of "
+            f"{len(self.vocabulary):,})"
         )
+
+    @property
+    def _unit(self) -> str:
+        return "characters" if self.inputs.tokenizer == "characters" else "words"
 
     def _streams(self, split: str, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Where each stream starts and ends in the text of a split."""

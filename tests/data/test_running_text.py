@@ -21,9 +21,7 @@ def test_the_ends_of_lines_are_words():
     np.testing.assert_array_equal(data.split("train").tokens, [6, 5, 4, 4, 5, 7, 5, 6, 4])
     np.testing.assert_array_equal(data.split("val").tokens, [5, UNK, 4, 4])
     assert [data.text(split.tokens) for split in data.splits.values()] == ["a b\n\nb c b a\n", "b <UNK>\n\n"]
-    assert repr(data) == (
-        "RunningText(text: train 9 words, val 4 words; windows of 35, 8 words in the vocabulary)"
-    )
+    assert repr(data) == "RunningText(text: words: train 9, val 4; windows of 35; vocabulary of 8)"
     assert repr(data.split("val")) == "RunningSplit(4 words)"
     assert RunningText(LINES, min_count=3).vocabulary.idx_to_word[4:] == ["\n", "b"]
     assert RunningText(LINES, max_size=1).vocabulary.idx_to_word[4:] == ["\n"]

@@ -160,7 +160,7 @@ def test_running_text_is_trained_written_and_scored(running, tmp_path, capsys):
     assert cli.main(["train", str(running), "--out", str(tmp_path / "run"), "--no-progress"]) == 0
     written = capsys.readouterr().out
     assert re.search(r"Scores of the val split:\n\nlines +20\ntokens +\d+\nperplexity +\d", written)
-    texts = written.partition("Sentences:\n\n")[2].partition("\n\nLosses")[0].split(f"\n{'-' * 40}\n")
+    texts = written.partition("Text:\n\n")[2].partition("\n\nLosses")[0].split(f"\n{'-' * 40}\n")
     assert len(texts) == 8
     opened = runs.load_run(tmp_path / "run")
     found = language.write(opened.model, opened.inputs, "a b\nc", opened.recipe.decoding, count=3)
