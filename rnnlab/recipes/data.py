@@ -302,7 +302,8 @@ class RunningTextTable:
     test
         File of the split "test"; none if left out.
     tokenizer
-        As for data.kind "text". The end of a line is a word, too.
+        "text": lower-cased words and punctuation marks; "spaces": split at white space only, of any kind;
+        "characters": single characters. The end of a line is a word, too.
     window
         Words that an update reads of each of training.batch_size streams of the text. The state of the model
         is carried from window to window, the gradient is not.

@@ -249,14 +249,13 @@ class Update:
         for part, rng in zip(batch.parts, generators, strict=True):
             if self._sum is not None:
                 self._sum.may_begin = self._announces and all_have_rows and part is batch.parts[-1]
-            if state.carried is None:
-                found = self._model.loss(*part.arrays, rng=rng, **part.options, **options)
-                loss, grads = results_of(self._model, "loss", found, "loss, grads")
-            else:
-                carried = {"state": state.carried.of(part.rows), "return_state": True}
-                found = self._model.loss(*part.arrays, rng=rng, **carried, **options)
-                loss, grads, last = results_of(self._model, "loss", found, "loss, grads, state")
-                after.append(last)
+            names, of_part = "loss, grads", dict(part.options)
+            if state.carried is not None:
+                names += ", state"
+                of_part = {"state": state.carried.of(part.rows), "return_state": True}
+            found = self._model.loss(*part.arrays, rng=rng, **of_part, **options)
+            loss, grads, *last = results_of(self._model, "loss", found, names)
+            after += last
             if grads is not self.grads:
                 raise InputTypeError(
                     f"the loss of this {type(self._model).__name__} returned other gradients than the grads "
