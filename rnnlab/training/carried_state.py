@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from rnnlab.ops import ops_for
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
 from rnnlab.training.distributed import Communicator
-from rnnlab.training.protocols import Data
+from rnnlab.training.protocols import Data, check_takes
 from rnnlab.types import Array, State
 
-REASON = "the batches of the data continue each other"  # for the arguments that a model must have
+REASON = "the batches of the data continue each other"  # for errors
 
 
 def carries_state(data: Data) -> bool:
     """Whether the rows of a batch continue those of the batch before."""
     return bool(getattr(data, "carries_state", False))
+
+
+def check_takes_state(model: Any, method: str) -> None:
+    """Raise TypeError if the "loss" or the "nll" of a model takes no ``state`` or no ``return_state``."""
+    for keyword in ("state", "return_state"):
+        check_takes(model, keyword, REASON, method)
 
 
 class CarriedState:

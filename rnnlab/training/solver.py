@@ -270,11 +270,9 @@ class Solver:
         self._update = Update(model, self.options, objective, ranks, carries_state=bool(self._state.carried))
         self._prepare = Preparation(model, data, self.options, ranks, self._update.graphs, objective)
         self._averages_tokens = averages_tokens(model) and objective is None
-        self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, ranks)
+        self._evaluate = evaluate or default_evaluate(model, data, batch_size, monitor, ranks)
         if self._evaluate is None:
             check_without_validation(self.options, self._state.schedule)
-        elif evaluate is None:
-            check_interface("model", model, ("nll",))
         config = as_json(config, "Solver: config")
         self._storage: Storage = InMemory(model, self._state, self.options)
         if run is not None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import described
-from rnnlab.training.carried_state import REASON
+from rnnlab.training.carried_state import REASON, check_takes_state
 from rnnlab.training.distributed import ALONE, Communicator
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
@@ -42,8 +42,7 @@ def check_objective(model: Model, options: Options, objective: Objective) -> Non
 
 def check_carried(model: Model, objective: Objective | None) -> None:
     """Raise ValueError or TypeError if a model cannot be trained on batches that continue each other."""
-    for keyword in ("state", "return_state"):
-        check_takes(model, keyword, REASON)
+    check_takes_state(model, "loss")
     if objective is not None:
         raise InputError(f"objective is given, expected none: {REASON}, and an objective makes other ones")
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_option
-from rnnlab.training.carried_state import REASON, carries_state
+from rnnlab.training.carried_state import carries_state, check_takes_state
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.training.monitor import MONITOR
-from rnnlab.training.protocols import Data, Model, check_takes, results_of
+from rnnlab.training.protocols import Data, Model, check_interface, results_of
 from rnnlab.training.schedules import Schedule
 from rnnlab.types import Array
 
@@ -82,8 +82,7 @@ def total_nll(
         return total, counted
 
     if carries_state(data):
-        for keyword in ("state", "return_state"):
-            check_takes(model, keyword, REASON, "nll")
+        check_takes_state(model, "nll")
         totals = in_shares(communicator, [batches], continued)
     else:
         totals = in_shares(communicator, batches, nll)
@@ -117,7 +116,7 @@ def has_validation(data: Data, batch_size: int) -> bool:
 
 
 def default_evaluate(
-    data: Data, batch_size: int, monitor: str, communicator: Communicator
+    model: Model, data: Data, batch_size: int, monitor: str, communicator: Communicator
 ) -> Evaluate | None:
     """The default metrics after every epoch: the loss of the "val" split. None if there is no such split.
 
@@ -125,9 +124,14 @@ def default_evaluate(
     ------
     ValueError
         If ``monitor`` is not one of the metrics.
+    TypeError
+        If the model lacks ``nll``, or it takes no ``state`` where batches continue each other.
     """
     if not has_validation(data, batch_size):
         return None
+    check_interface("model", model, ("nll",))
+    if carries_state(data):
+        check_takes_state(model, "nll")
     if monitor not in DEFAULT_METRICS:
         raise InputError(
             f"Solver: monitor is {monitor!r}, expected {' or '.join(DEFAULT_METRICS)}, "

@@ -178,6 +178,19 @@ def test_a_model_must_take_the_state():
         validation_loss(ensemble, data, 6)
 
 
+def test_a_model_must_take_the_state_in_validation():
+    _, data, _ = running()
+
+    class Own(LanguageModel):
+        def nll(self, sentences):
+            return super().nll(sentences)
+
+    model = Own(data.vocabulary.word_to_idx, 3, 4)
+    with pytest.raises(TypeError, match="continue each other, but the nll of this Own takes no state"):
+        Solver(model, data, **OPTIONS)
+    Solver(model, data, evaluate=lambda model: {"val_loss": 0.0}, **OPTIONS)
+
+
 def test_a_model_must_return_the_state():
     _, data, _ = running()
 
