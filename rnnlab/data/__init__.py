@@ -16,6 +16,7 @@ The modules of the package:
     lazy           features larger than memory, read in blocks; block_cache, those that are in memory
     parallel       ParallelData, sentence pairs for the solver
     parallel_text  sentence pairs, code and comments from files
+    language_data  what sentences and running text for language models have in common
     text           TextData, sentences for language models
     running_text   RunningText, windows of running text for language models
     sentences      many sentences in little memory; padding, a few of them as one array

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash
+from rnnlab.data.language_data import LanguageData, open_lines
 from rnnlab.data.sentences import Sentences, Words, sentences_of_splits
-from rnnlab.data.split_data import SplitData
-from rnnlab.data.text import open_lines
 from rnnlab.data.text_inputs import LINE_END, TextInputs, check_tokenizer
 from rnnlab.data.vocabulary import NULL, START, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
@@ -30,7 +29,7 @@ from rnnlab.reading import PathLike
 # Where windows are in the text of a split, and whether they are the first ones of their streams.
 WINDOW = np.dtype([("start", np.int64), ("stop", np.int64), ("first", np.bool_)])
 
-_SHOWN = 150  # the most characters of a text in a summary
+_LINES_SHOWN = 150  # that a summary reads at most
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class RunningSplit:
         return len(self.tokens)
 
 
-class RunningText(SplitData[RunningSplit]):
+class RunningText(LanguageData[RunningSplit]):
     """Running text by splits, which is read in windows. The vocabulary is built from the training split.
 
     A :class:`~rnnlab.training.Solver` gives a model the state of each row at the end of the window before,
@@ -94,7 +93,6 @@ class RunningText(SplitData[RunningSplit]):
         If ``lines`` is not a mapping to lists of words.
     """
 
-    in_memory = True  # a batch is a copy of some words
     carries_state = True
 
     def __init__(
@@ -115,9 +113,9 @@ class RunningText(SplitData[RunningSplit]):
         if not len(read.get("train", ())):
             found = ", ".join(f"{split} {len(each)}" for split, each in read.items()) or "no split"
             raise InputError(f"RunningText: {name}: found {found}, expected lines of a split train")
-        self.vocabulary = Vocabulary.from_counts(read["train"].counts(), min_count, max_size)
-        self.inputs = TextInputs(self.vocabulary, tokenizer, running=True)
-        tokens = np.array(self.vocabulary.tokens_of(read["train"].words), np.int32)
+        vocabulary = Vocabulary.from_counts(read["train"].counts(), min_count, max_size)
+        self.inputs = TextInputs(vocabulary, tokenizer, running=True)
+        tokens = np.array(vocabulary.tokens_of(read["train"].words), np.int32)
         self.splits = {split: RunningSplit(each, tokens[each.ids]) for split, each in read.items()}
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
@@ -172,23 +170,6 @@ class RunningText(SplitData[RunningSplit]):
         """The number of words of each of the windows ``indices`` (N,)."""
         return indices["stop"] - indices["start"]
 
-    @staticmethod
-    def num_tokens(batch: tuple[np.ndarray]) -> int:
-        """The number of words that a model predicts in ``batch``."""
-        return int(np.count_nonzero(batch[0][:, 1:] != NULL))
-
-    def prompt(self, text: str) -> np.ndarray:
-        """The beginning of a text as a model reads it; see :meth:`TextInputs.prompt`."""
-        return self.inputs.prompt(text)
-
-    def text(self, tokens: Iterable[int]) -> str:
-        """The text of tokens that a model has read or written; see :meth:`TextInputs.text`."""
-        return self.inputs.text(tokens)
-
-    def preprocessing(self) -> dict[str, Any]:
-        """The entries that a checkpoint saves for new texts; see :meth:`TextInputs.from_saved`."""
-        return self.inputs.preprocessing()
-
     def fingerprint(self) -> Fingerprint:
         """The window, and sizes and hashes of each split, for :meth:`Solver.resume`."""
         return {
@@ -198,29 +179,25 @@ class RunningText(SplitData[RunningSplit]):
 
     def describe(self) -> str:
         """A summary: splits, vocabulary, and the beginning of each split."""
-        words = self._unit
+        words = self.unit
         lines = [f"{self.name}: {len(self.vocabulary):,} {words}, windows of {self.window}"]
         lines.append(f"{'split':<18}{'lines':>10}{words:>14}{'<UNK>':>8}")
         for name, split in self.splits.items():
             unknown = np.count_nonzero(split.tokens == UNK) / max(1, len(split))
             lines.append(f"{name:<18}{len(split.sentences):>10,}{len(split):>14,}{unknown:>8.1%}")
         for name, split in self.splits.items():
-            words_of_split = (word for sentence in split.sentences[:_SHOWN] for word in sentence)
+            words_of_split = (word for sentence in split.sentences[:_LINES_SHOWN] for word in sentence)
             text = " ".join(self.inputs.joined(words_of_split).split())
             if text:
-                lines.append(f"{name}: {text[:_SHOWN]}{' ...' * (len(text) > _SHOWN)}")
+                lines.append(f"{name}: {self.beginning(text)}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name} {len(split):,}" for name, split in self.splits.items())
         return (
-            f"RunningText({self.name}: {self._unit}: {sizes}; windows of {self.window}; vocabulary of "
+            f"RunningText({self.name}: {self.unit}: {sizes}; windows of {self.window}; vocabulary of "
             f"{len(self.vocabulary):,})"
         )
-
-    @property
-    def _unit(self) -> str:
-        return "characters" if self.inputs.tokenizer == "characters" else "words"
 
     def _streams(self, split: str, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Where each stream starts and ends in the text of a split."""

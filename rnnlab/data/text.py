@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, joined_hash
+from rnnlab.data.language_data import LanguageData, open_lines
 from rnnlab.data.sentences import Sentences, TokenRows, Words, sentences_of_splits
-from rnnlab.data.split_data import SplitData, as_rows, drawn
-from rnnlab.data.text_inputs import TEXT_TOKENIZERS, TextInputs, check_tokenizer
-from rnnlab.data.vocabulary import NULL, Vocabulary
-from rnnlab.errors import InputError, InputTypeError
+from rnnlab.data.split_data import as_rows, drawn
+from rnnlab.data.text_inputs import TextInputs, check_tokenizer
+from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.errors import InputError
 from rnnlab.options import Count, check_options
-from rnnlab.reading import PathLike, check_regular, text_lines
+from rnnlab.reading import PathLike
 from rnnlab.types import Indices
-
-_SHOWN = 150  # the most characters of a sentence in a summary
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class TextSplit:
         return len(self.sentences)
 
 
-class TextData(SplitData[TextSplit]):
+class TextData(LanguageData[TextSplit]):
     """Sentences by splits. The vocabulary is built from the training split.
 
     Parameters
@@ -88,8 +86,6 @@ class TextData(SplitData[TextSplit]):
         If ``sentences`` is not a mapping to lists of words.
     """
 
-    in_memory = True  # a batch is a copy of rows
-
     def __init__(
         self,
         sentences: Mapping[str, Iterable[Words]],
@@ -111,11 +107,11 @@ class TextData(SplitData[TextSplit]):
         check_tokenizer("TextData", tokenizer)
         self.name, self.max_length, self.num_long = name, max_length, 0
         read = self._read(sentences)
-        self.vocabulary = Vocabulary.from_counts(read["train"].counts(), min_count, max_size)
-        self.inputs = TextInputs(self.vocabulary, tokenizer)
+        vocabulary = Vocabulary.from_counts(read["train"].counts(), min_count, max_size)
+        self.inputs = TextInputs(vocabulary, tokenizer)
         if max_train is not None:
             read["train"] = read["train"].where(drawn(len(read["train"]), max_train))
-        tokens = np.array(self.vocabulary.tokens_of(read["train"].words), np.int32)
+        tokens = np.array(vocabulary.tokens_of(read["train"].words), np.int32)
         self.splits = {
             split: TextSplit(each, TokenRows(each, tokens, starts=True)) for split, each in read.items()
         }
@@ -128,23 +124,6 @@ class TextData(SplitData[TextSplit]):
         """The number of tokens of each of the sentences ``indices`` (N,)."""
         return self.split(split).rows.lengths(indices)
 
-    @staticmethod
-    def num_tokens(batch: tuple[np.ndarray]) -> int:
-        """The number of tokens that a model predicts in ``batch``: words and <END>."""
-        return int(np.count_nonzero(batch[0][:, 1:] != NULL))
-
-    def prompt(self, text: str) -> np.ndarray:
-        """The beginning of a sentence as a model reads it; see :meth:`TextInputs.prompt`."""
-        return self.inputs.prompt(text)
-
-    def text(self, tokens: Iterable[int]) -> str:
-        """The text of tokens that a model has read or written; see :meth:`TextInputs.text`."""
-        return self.inputs.text(tokens)
-
-    def preprocessing(self) -> dict[str, Any]:
-        """The entries that a checkpoint saves for new sentences; see :meth:`TextInputs.from_saved`."""
-        return self.inputs.preprocessing()
-
     def fingerprint(self) -> Fingerprint:
         """Sizes and hashes of the tokens of each split, for :meth:`Solver.resume`."""
         return {
@@ -154,7 +133,7 @@ class TextData(SplitData[TextSplit]):
 
     def describe(self) -> str:
         """A summary: splits, vocabulary, the number of long sentences, and a sentence of each split."""
-        words = "characters" if self.inputs.tokenizer == "characters" else "words"
+        words = self.unit
         lines = [f"{self.name}: {len(self.vocabulary):,} {words}"]
         if self.max_length is not None:
             lines.append(
@@ -166,8 +145,7 @@ class TextData(SplitData[TextSplit]):
             lines.append(f"{name:<18}{len(split):>10,}{mean:>12}{longest:>9}{unknown:>8}")
         for name, split in self.splits.items():
             for sentence in split.sentences[:1]:
-                text = self.inputs.joined(sentence)
-                lines.append(f"{name}: {text[:_SHOWN]}{' ...' * (len(text) > _SHOWN)}")
+                lines.append(f"{name}: {self.beginning(self.inputs.joined(sentence))}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -221,30 +199,3 @@ def open_text(files: Mapping[str, PathLike], *, tokenizer: str = "text", **optio
         if not len(data.split(split)):
             raise InputError(f"{path}: found no sentence, expected those of the split {split}")
     return data
-
-
-def open_lines(
-    function: str, files: Mapping[str, PathLike], tokenizer: str
-) -> tuple[Mapping[str, Iterable[Words]], str]:
-    """The words of the lines of each file, and a name for them.
-
-    Raises
-    ------
-    TypeError
-        If ``files`` is not a mapping of paths.
-    ValueError
-        If there is no such tokenizer.
-    OSError
-        If a file is missing, or not a regular file.
-    """
-    if not isinstance(files, Mapping):
-        raise InputTypeError(
-            f"{function}: files is a {type(files).__name__}, expected a dict of files by splits, such as "
-            '{"train": path}'
-        )
-    check_tokenizer(function, tokenizer)
-    for path in files.values():
-        check_regular(path, "a text file")
-    tokenize = TEXT_TOKENIZERS[tokenizer]
-    lines = {split: map(tokenize, text_lines(path)) for split, path in files.items()}
-    return lines, ", ".join(Path(path).name for path in files.values())
