@@ -6,6 +6,7 @@ from its content, not from its name.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import io
@@ -16,6 +17,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any, BinaryIO, cast
 
 from rnnlab.errors import InputError, InputTypeError
@@ -186,6 +188,26 @@ def stream_lines(stream: BinaryIO, name: str) -> Iterator[str]:
         yield text.removesuffix("\r")
 
 
+def lines_in_pieces(path: PathLike, expected: str = "a text file") -> Iterator[Iterator[str]]:
+    """The lines of a text file in UTF-8, gzipped or not, of any length; each as an iterator of its pieces.
+
+    A line is in one piece unless it is longer than a megabyte. It is then divided after spaces, if there are
+    any.
+    All pieces of a line must be read before the next line.
+
+    Raises
+    ------
+    OSError
+        As :func:`open_bytes`.
+    ValueError
+        As :func:`open_bytes`, or if a line is not UTF-8. The message names file and line.
+    """
+    with open_bytes(path, expected) as stream:
+        pieces = _pieces(stream, os.fspath(path))
+        for piece, ends in pieces:
+            yield _rest_of_line(piece, ends, pieces)
+
+
 def load_json(path: PathLike, expected: str = "a JSON file", most_bytes: int = JSON_BYTES) -> Any:
     """The content of a JSON file.
 
@@ -221,6 +243,36 @@ def _split_lines(stream: BinaryIO) -> Iterator[bytes]:
             break
     if begun:
         yield begun
+
+
+def _pieces(stream: BinaryIO, name: str) -> Iterator[tuple[str, bool]]:
+    """Pieces of a text, and whether each is the last one of its line."""
+    decoder, number, begun, is_divided = codecs.getincrementaldecoder("utf-8-sig")(), 1, "", False
+    for block in chain(_blocks(stream), [b""]):  # which ends the text
+        try:
+            text = decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            place = number + error.object[: error.start].count(b"\n")
+            raise mismatch(f"{name}:{place}", f"bytes that are not UTF-8 ({error})", "text") from None
+        *whole, begun = (begun + text).split("\n")
+        for line in whole:
+            yield line.removesuffix("\r"), True
+            is_divided = False
+        number += len(whole)
+        if len(begun) > _BLOCK:
+            cut = begun.rfind(" ") + 1 or len(begun) - 1  # not after the "\r" of a line end
+            yield begun[:cut], False
+            begun, is_divided = begun[cut:], True
+    if begun or is_divided:
+        yield begun.removesuffix("\r"), True
+
+
+def _rest_of_line(piece: str, ends: bool, pieces: Iterator[tuple[str, bool]]) -> Iterator[str]:
+    """A piece, and the following ones up to the end of its line."""
+    yield piece
+    while not ends:
+        piece, ends = next(pieces)
+        yield piece
 
 
 class _Limited(io.RawIOBase):

@@ -19,6 +19,7 @@ from rnnlab.limits import FREE_BYTES
 from rnnlab.reading import (
     check_regular,
     file_hash,
+    lines_in_pieces,
     load_json,
     open_bytes,
     read_bytes,
@@ -30,6 +31,7 @@ from rnnlab.reading import (
 READERS = {
     "bytes": read_bytes,
     "lines": lambda path: list(text_lines(path)),
+    "pieces": lambda path: list(lines_in_pieces(path)),
     "json": load_json,
     "limited": lambda path: read_limited(path, 100, "a file"),
     "hash": file_hash,
@@ -141,6 +143,54 @@ def test_lines_that_are_too_long_or_no_text(tmp_path, monkeypatch):
         ValueError, match="x.txt:2: found a line of more than 10 bytes, expected shorter ones"
     ):
         list(text_lines(path))
+
+
+def pieces_of(path):
+    return [list(line) for line in lines_in_pieces(path)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_pieces_are_the_lines(tmp_path, monkeypatch, size, pack):
+    """For all sizes of a block, which may divide a character or a line end."""
+    monkeypatch.setattr(reading, "_BLOCK", size)
+    path = tmp_path / "text"
+    for text in (
+        "",
+        "\n",
+        "a",
+        "ab cd ",
+        "ab \n",
+        "aé 日本 b\r\n\n  \nc\rd\r\n€",
+        "one two three\r\n" * 3,
+        "x" * 11 + "\n",
+    ):
+        path.write_bytes(pack((text and "\ufeff" + text).encode()))
+        found = pieces_of(path)
+        assert ["".join(line) for line in found] == list(text_lines(path))
+        assert all(len(piece) <= 3 * size + 1 for line in found for piece in line)
+
+
+def test_long_lines_are_divided_after_spaces(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_BLOCK", 8)
+    path = tmp_path / "text"
+    path.write_text("ab cd\nij\n")
+    assert pieces_of(path) == [["ab cd"], ["ij"]]
+    path.write_text("ab cd ef gh ij kl mn op qr\n")
+    (found,) = pieces_of(path)
+    assert len(found) > 2
+    assert all(piece.endswith(" ") for piece in found[:-1])
+    path.write_text("abcdefghijklmnopqrst\n")
+    assert len(pieces_of(path)[0]) > 1
+
+
+def test_pieces_that_are_no_text(tmp_path):
+    (tmp_path / "text").write_bytes(b"fine\n" * 3 + b"a\xff\n")
+    with pytest.raises(ValueError, match=r"text:4: found bytes that are not UTF-8"):
+        pieces_of(tmp_path / "text")
+    (tmp_path / "text").write_bytes(b"fine\nends \xe2\x82")
+    with pytest.raises(ValueError, match=r"text:2: found bytes that are not UTF-8"):
+        pieces_of(tmp_path / "text")
 
 
 def test_json(tmp_path):

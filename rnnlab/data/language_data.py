@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rnnlab.data.sentences import Words
 from rnnlab.data.split_data import Split, SplitData
 from rnnlab.data.text_inputs import TEXT_TOKENIZERS, TextInputs, check_tokenizer
 from rnnlab.data.vocabulary import NULL, Vocabulary
 from rnnlab.errors import InputTypeError
-from rnnlab.reading import PathLike, check_regular, text_lines
+from rnnlab.reading import PathLike, check_regular, lines_in_pieces, text_lines
 
 _SHOWN = 150  # the most characters of a text in a summary
 
@@ -65,9 +65,19 @@ class LanguageData(SplitData[Split]):
 
 
 def open_lines(
-    function: str, files: Mapping[str, PathLike], tokenizer: str
-) -> tuple[Mapping[str, Iterable[Words]], str]:
-    """The words of the lines of each file, and a name for them. Errors begin with ``function``.
+    function: str, files: Mapping[str, PathLike], tokenizer: str, *, of_any_length: bool = False
+) -> tuple[Mapping[str, Iterable[Iterable[str]]], str]:
+    """The words of the lines of each file, and a name for them.
+
+    Parameters
+    ----------
+    function : str
+        For errors.
+    files : mapping of str to path
+    tokenizer : str
+    of_any_length : bool
+        Whether lines may be longer than the limit of :mod:`rnnlab.limits`. Each is then an iterator, which
+        must be read before the next one.
 
     Raises
     ------
@@ -87,5 +97,12 @@ def open_lines(
     for path in files.values():
         check_regular(path, "a text file")
     tokenize = TEXT_TOKENIZERS[tokenizer]
-    lines = {split: map(tokenize, text_lines(path)) for split, path in files.items()}
+
+    def words(line: Iterable[str]) -> Iterable[str]:
+        return chain.from_iterable(map(tokenize, line))
+
+    lines: dict[str, Iterable[Iterable[str]]] = {
+        split: map(words, lines_in_pieces(path)) if of_any_length else map(tokenize, text_lines(path))
+        for split, path in files.items()
+    }
     return lines, ", ".join(Path(path).name for path in files.values())

@@ -19,7 +19,7 @@ import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash
 from rnnlab.data.language_data import LanguageData, open_lines
-from rnnlab.data.sentences import Sentences, Words, sentences_of_splits
+from rnnlab.data.sentences import Sentences, sentences_of_splits
 from rnnlab.data.text_inputs import LINE_END, TextInputs, check_tokenizer
 from rnnlab.data.vocabulary import NULL, START, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
@@ -62,7 +62,7 @@ class RunningText(LanguageData[RunningSplit]):
 
     Parameters
     ----------
-    lines : mapping of str to iterable of sequences of str
+    lines : mapping of str to iterable of iterables of str
         The words of each line, by splits; empty lines are text, too. ``train`` is required; ``val`` is for
         validation. Lines are read once, one after another.
     window : int
@@ -97,7 +97,7 @@ class RunningText(LanguageData[RunningSplit]):
 
     def __init__(
         self,
-        lines: Mapping[str, Iterable[Words]],
+        lines: Mapping[str, Iterable[Iterable[str]]],
         *,
         window: Count = 35,
         name: str = "text",
@@ -234,13 +234,13 @@ def open_running_text(
     Raises
     ------
     OSError, ValueError
-        As :func:`rnnlab.reading.text_lines`. The message names the file, and the line if one is wrong.
+        As :func:`rnnlab.reading.lines_in_pieces`. The message names the file, and the line if one is wrong.
     ValueError
         If a file has no line.
     ValueError, TypeError
         As :class:`RunningText`.
     """
-    lines, name = open_lines("open_running_text", files, tokenizer)
+    lines, name = open_lines("open_running_text", files, tokenizer, of_any_length=True)
     data = RunningText(lines, tokenizer=tokenizer, **{"name": name, **options})
     for split, path in files.items():
         if not len(data.split(split)):

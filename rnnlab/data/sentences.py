@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class SentenceWriter:
         self._numbers, self._ending = numbers, () if ending is None else (ending,)
         self._ids, self._starts = array("i"), array("q", [0])
 
-    def add(self, words: Words) -> None:
+    def add(self, words: Iterable[str]) -> None:
         """Add a sentence.
 
         Raises
@@ -188,9 +188,9 @@ class TokenRows:
 def sentences_of_splits(
     function: str,
     argument: str,
-    splits: Mapping[str, Iterable[Words]],
+    splits: Mapping[str, Iterable[Any]],
     *,
-    keeps: Callable[[str, Words], bool] = lambda split, words: True,
+    keeps: Callable[[str, Any], bool] = lambda split, words: True,
     ending: str | None = None,
 ) -> dict[str, Sentences]:
     """The sentences of each split, which share a list of words.
@@ -199,7 +199,7 @@ def sentences_of_splits(
     ----------
     function, argument : str
         For messages: the function, and its argument ``splits``.
-    splits : mapping of str to iterable of sequences of str
+    splits : mapping of str to iterable of iterables of str
     keeps : callable
         Whether to keep a sentence, from its split and its words.
     ending : str, optional

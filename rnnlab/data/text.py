@@ -193,7 +193,7 @@ def open_text(files: Mapping[str, PathLike], *, tokenizer: str = "text", **optio
         As :class:`TextData`.
     """
     lines, name = open_lines("open_text", files, tokenizer)
-    sentences = {split: filter(None, some) for split, some in lines.items()}  # without empty lines
+    sentences: Any = {split: filter(None, some) for split, some in lines.items()}  # without empty lines
     data = TextData(sentences, tokenizer=tokenizer, **{"name": name, **options})
     for split, path in files.items():
         if not len(data.split(split)):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab.data import RunningText, open_running_text
+from rnnlab.data.text_inputs import TEXT_TOKENIZERS
 from rnnlab.data.vocabulary import END, NULL, START, UNK
 
 LINES = {"train": [["a", "b"], [], ["b", "c", "b", "a"]], "val": [["b", "d"], []]}
@@ -115,6 +116,17 @@ def test_lines_of_files(tmp_path):
     assert characters.text(characters.split("train").tokens) == "Zwei Hunde.\n\n ña\n"
     assert (characters.name, characters.window) == ("a.txt, b.txt", 4)
     assert END not in characters.split("train").tokens
+
+
+@pytest.mark.parametrize("tokenizer", ["text", "characters"])
+def test_a_line_of_any_length(tmp_path, tokenizer):
+    line = "".join(f"Word{k} " for k in range(200_000))  # of two megabytes
+    (tmp_path / "a.txt").write_text(f"{line}\nend\n")
+    data = open_running_text({"train": tmp_path / "a.txt"}, tokenizer=tokenizer)
+    train = data.split("train")
+    assert len(train.sentences) == 2
+    words = [*TEXT_TOKENIZERS[tokenizer](line), "\n", *TEXT_TOKENIZERS[tokenizer]("end"), "\n"]
+    assert [data.vocabulary.idx_to_word[token] for token in train.tokens] == words
 
 
 def test_wrong_files(tmp_path):
