@@ -49,17 +49,14 @@ def test_each_batch_begins_where_the_one_before_ends():
 
 
 def test_parts_carry_the_states_of_their_rows():
-    assert_same(without_noise(accumulate=4), without_noise())
-    assert_same(without_noise(batch_size=3, accumulate=5), without_noise(batch_size=3))
+    assert_same(trained(without_noise, accumulate=4), trained(without_noise))
+    assert_same(trained(without_noise, batch_size=3, accumulate=5), trained(without_noise, batch_size=3))
 
 
-def without_noise(**changes):
-    def make():
-        model, data, _ = running()
-        options = {"decoder_layers": 2, "reconstruction": 0.3, "dtype": np.float64}
-        return LanguageModel(model.word_to_idx, 3, 4, rng=2, **options), data, {}
-
-    return trained(make, **changes)
+def without_noise():
+    model, data, _ = running()
+    options = {"decoder_layers": 2, "reconstruction": 0.3, "dtype": np.float64}
+    return LanguageModel(model.word_to_idx, 3, 4, rng=2, **options), data, {}
 
 
 def test_a_learned_text_needs_the_state():
@@ -114,6 +111,16 @@ def test_a_run_resumes_within_an_epoch_to_the_bit(tmp_path, accumulate):
     parts.train()
     assert parts.loss_history == whole.loss_history
     np.testing.assert_array_equal(parts.model.params.flat, whole.model.params.flat)
+
+
+def test_the_number_of_parts_may_change_within_an_epoch(tmp_path):
+    model, data, _ = without_noise()
+    begun = Solver(model, data, run_dir=tmp_path, checkpoint_every=1, **OPTIONS)
+    step_once(begun)
+    step_once(begun)
+    resumed = Solver.resume(tmp_path, without_noise()[0], data, accumulate=3)
+    resumed.train()
+    assert_same(resumed, trained(without_noise))
 
 
 def step_once(solver):
