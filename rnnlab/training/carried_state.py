@@ -46,13 +46,6 @@ class CarriedState:
         """The state of some rows."""
         return None if self.arrays is None else tuple(each[rows] for each in self.arrays)
 
-    def keep(self, parts: Sequence[State], communicator: Communicator) -> None:
-        """Take over the state at the end of a batch, of which each rank has some parts, in order."""
-        if communicator.size > 1:
-            on_host = [tuple(ops_for(each).asnumpy(each) for each in part) for part in parts]
-            parts = [part for own in communicator.gather(on_host) for part in own]
-        self.arrays = tuple(_joined(rows) for rows in zip(*parts, strict=True))
-
     def begin_epoch(self) -> None:
         """Begin at zeros."""
         self.arrays = None
@@ -68,6 +61,14 @@ class CarriedState:
         if within_epoch and not checkpoint.state:
             raise CheckpointError(path, "state", "nothing", "the state at the end of the last batch")
         self.arrays = tuple(checkpoint.state) or None
+
+
+def joined(parts: Sequence[State], communicator: Communicator) -> State:
+    """The state of all rows of a batch, of which each rank has some parts, in order."""
+    if communicator.size > 1:
+        on_host = [tuple(ops_for(each).asnumpy(each) for each in part) for part in parts]
+        parts = [part for own in communicator.gather(on_host) for part in own]
+    return tuple(_joined(rows) for rows in zip(*parts, strict=True))
 
 
 def _joined(parts: Sequence[Array]) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import described
-from rnnlab.training.carried_state import REASON, check_takes_state
+from rnnlab.training.carried_state import REASON, check_takes_state, joined
 from rnnlab.training.distributed import ALONE, Communicator
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
@@ -151,7 +151,7 @@ class Update:
                 hold()
                 self._apply(loss, terms, state)
                 if state.carried is not None:
-                    state.carried.keep(after, self._communicator)
+                    state.carried.arrays = after
             else:
                 hold()
                 self._in_a_graph(batch.padded, state)
@@ -225,15 +225,15 @@ class Update:
 
     def _gradient(
         self, batch: Prepared, state: TrainingState, all_have_rows: bool
-    ) -> tuple[Any, Terms, list[State]]:
+    ) -> tuple[Any, Terms, State | None]:
         """Compute the gradient of a batch, on all ranks and in parts.
 
         Returns
         -------
         loss : float, or an array () on the GPU
         terms : mapping of str to the same
-        after : list of tuples of arrays
-            The model's state at the end of this rank's parts, if the batches of the data continue each other.
+        after : tuple of (N, H) arrays, or None
+            The model's state at the end of all rows, if the batches of the data continue each other.
         """
         options: dict[str, Any] = {"grads": self.grads}
         if state.sampling is not None:
@@ -242,7 +242,7 @@ class Update:
             options["part_of"] = (batch.examples, batch.tokens)
             self.grads.flat[...] = 0
         losses: list[tuple[Any, Terms]] = []
-        after: list[State] = []
+        states: list[State] = []
         rng = self._dropout_rng(state.rng)
         generators = [None] * len(batch.parts) if rng is None else self._generators(batch.parts, rng)
         for part, rng in zip(batch.parts, generators, strict=True):
@@ -251,21 +251,21 @@ class Update:
             names, of_part = "loss, grads", dict(part.options)
             if state.carried is not None:
                 names += ", state"
-                of_part = {"state": state.carried.of(part.rows), "return_state": True}
-            found = self._model.loss(*part.arrays, rng=rng, **of_part, **options)
-            loss, grads, *last = results_of(self._model, "loss", found, names)
-            after += last
+                of_part |= {"state": state.carried.of(part.rows), "return_state": True}
+            returned = self._model.loss(*part.arrays, rng=rng, **of_part, **options)
+            loss, grads, *last = results_of(self._model, "loss", returned, names)
+            states += last
             if grads is not self.grads:
                 raise InputTypeError(
                     f"the loss of this {type(self._model).__name__} returned other gradients than the grads "
                     "that it was given, expected it to write into grads and to return them"
                 )
             losses.append(self._with_terms(loss))
-        own = _added(losses)
-        if self._sum is None:
-            return *own, after
-        self._sum.end()
-        return *_added(self._communicator.gather(_as_floats(*own))), after
+        found = _added(losses)
+        if self._sum is not None:
+            self._sum.end()
+            found = _added(self._communicator.gather(_as_floats(*found)))
+        return *found, None if state.carried is None else joined(states, self._communicator)
 
     @property
     def _in_parts(self) -> bool:

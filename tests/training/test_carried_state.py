@@ -8,8 +8,8 @@ import pytest
 from rnnlab.data import RunningText
 from rnnlab.decoding import Ensemble
 from rnnlab.models import CaptioningRNN, LanguageModel
-from rnnlab.training import Solver, validation_loss
-from rnnlab.training.carried_state import CarriedState, carries_state
+from rnnlab.training import Solver, carried_state, validation_loss
+from rnnlab.training.carried_state import CarriedState, carries_state, joined
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from rnnlab.training.distributed import ALONE
 
@@ -26,7 +26,8 @@ class Recording(LanguageModel):
         result = super().loss(
             sentences, state=state, return_state=return_state, rng=rng, grads=grads, sampling=sampling
         )
-        self.__dict__.setdefault("seen", []).append((state, result[-1]))
+        copy = tuple(array.copy() for array in result[-1])
+        self.__dict__.setdefault("seen", []).append((state, copy))
         return result
 
 
@@ -57,6 +58,26 @@ def without_noise():
     model, data, _ = running()
     options = {"decoder_layers": 2, "reconstruction": 0.3, "dtype": np.float64}
     return LanguageModel(model.word_to_idx, 3, 4, rng=2, **options), data, {}
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_nothing_is_updated_where_the_state_cannot_be_joined(monkeypatch, error):
+    def fails(parts):
+        raise error
+
+    model, data, sampling = running()
+    solver = Solver(model, data, **OPTIONS | sampling | {"accumulate": 3})
+    step_once(solver)
+    expected, before = solver._state.carried.arrays, model.params.flat.copy()
+    with monkeypatch.context() as patch:
+        patch.setattr(carried_state, "_joined", fails)
+        with pytest.raises(error):
+            solver.train()
+    assert solver.iteration == 1
+    assert solver._state.carried.arrays is expected
+    np.testing.assert_array_equal(model.params.flat, before)
+    solver.train()
+    assert_same(solver, trained(running, accumulate=3))
 
 
 def test_a_learned_text_needs_the_state():
@@ -157,7 +178,7 @@ def test_rows_of_parts_are_joined():
     carried = CarriedState()
     assert carried.of(slice(1, 3)) is None
     one, other = np.arange(6.0).reshape(3, 2), 9 + np.arange(4.0).reshape(2, 2)
-    carried.keep([(one, -one), (other, -other)], ALONE)
+    carried.arrays = joined([(one, -one), (other, -other)], ALONE)
     np.testing.assert_array_equal(carried.arrays[0], [[0, 1], [2, 3], [4, 5], [9, 10], [11, 12]])
     np.testing.assert_array_equal(carried.of(slice(2, 4))[1], [[-4, -5], [-9, -10]])
     carried.begin_epoch()
