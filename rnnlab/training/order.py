@@ -9,6 +9,7 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import described
+from rnnlab.training.carried_state import REASON, carries_state
 from rnnlab.training.protocols import Data
 
 
@@ -41,7 +42,8 @@ class DataOrder:
         Raises
         ------
         ValueError
-            If the "train" split is empty, or the number of batches is not that of the saved run.
+            If the "train" split is empty, the number of batches is not that of the saved run, or batches that
+            continue each other have different numbers of rows.
         TypeError
             If a batch is no array of indices.
         """
@@ -54,6 +56,12 @@ class DataOrder:
                 raise InputTypeError(
                     f"the data's epoch returned {described(each)}, expected arrays of indices"
                 )
+        rows = sorted({len(each) for each in batches})
+        if len(rows) > 1 and carries_state(self._data):
+            raise InputError(
+                f"the data's epoch returned batches of {rows[0]} and of {rows[-1]} rows, expected equally "
+                f"many in all: {REASON}"
+            )
         if self._num_batches not in (None, len(batches)):
             raise InputError(
                 f"the data's 'train' split has {len(batches)} batches of {self._batch_size}, expected "

@@ -231,6 +231,16 @@ def test_a_model_must_return_the_state():
         Solver(model, data, **OPTIONS).train()
 
 
+def test_batches_of_different_sizes_do_not_continue_each_other():
+    model, data, _ = running()
+    whole = data.epoch
+    data.epoch = lambda *arguments: [*whole(*arguments)[:-1], whole(*arguments)[-1][:4]]
+    with pytest.raises(ValueError, match="epoch returned batches of 4 and of 6 rows, expected equally many"):
+        Solver(model, data, **OPTIONS).train()
+    data.carries_state = False
+    Solver(model, data, **OPTIONS | {"num_epochs": 1}).train()
+
+
 def test_no_objective_and_no_graphs(simulated):
     model, data, _ = running()
 
