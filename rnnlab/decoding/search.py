@@ -141,7 +141,7 @@ class Hypothesis(NamedTuple):
         return equal if equal is NotImplemented else not equal
 
     def __hash__(self) -> int:
-        return hash(self[:-1])
+        return hash((*self[:-1], None))  # without an alignment, that of an equal tuple
 
 
 def check_count(function: str, name: str, value: int, least: int, most: int | None = None) -> int:

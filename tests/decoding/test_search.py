@@ -40,6 +40,8 @@ def test_equal_hypotheses():
     assert (equal[0] != equal[1]) is False
     assert hash(equal[0]) == hash(equal[1])
     assert equal[0] == tuple(equal[1])
+    assert found() == tuple(found())
+    assert hash(found()) == hash(tuple(found()))
     assert found() == found()
     for different in (found(), found(other), found(one[:, :1]), found(one, (4,)), (), tuple(equal[0])[:4], 3):
         assert equal[0] != different
