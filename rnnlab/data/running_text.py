@@ -84,6 +84,8 @@ class RunningText(LanguageData[RunningSplit]):
     inputs : TextInputs
         The vocabulary and the tokenizer.
     splits : dict of str to RunningSplit
+    carries_state : bool
+        True. If it is set to false before a solver is built, each window begins at a state of zeros.
 
     Raises
     ------
@@ -171,9 +173,10 @@ class RunningText(LanguageData[RunningSplit]):
         return indices["stop"] - indices["start"]
 
     def fingerprint(self) -> Fingerprint:
-        """The window, and sizes and hashes of each split, for :meth:`Solver.resume`."""
+        """The window, ``carries_state``, sizes and hashes of each split, for :meth:`Solver.resume`."""
         return {
             "window": str(self.window),
+            "carries_state": str(self.carries_state),
             **{name: f"{len(split)} {array_hash(split.tokens)}" for name, split in self.splits.items()},
         }
 

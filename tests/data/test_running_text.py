@@ -86,6 +86,9 @@ def test_fingerprints_tell_data_apart():
     assert changed["train"] == expected["train"]
     assert changed["val"] != expected["val"]
     assert RunningText(LINES, window=3).fingerprint() != expected
+    apart = RunningText(LINES)
+    apart.carries_state = False
+    assert apart.fingerprint() != expected
 
 
 def test_a_summary():
