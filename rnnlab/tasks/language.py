@@ -214,6 +214,6 @@ def write(
     rng : numpy Generator or seed
         For ``method = "sample"``.
     """
-    rows, forbid = count if options.method == "sample" else 1, [model.end_token] * inputs.running
+    rows, forbid = count if options.method == "sample" else 1, [model.end_token] if inputs.running else []
     found = decode(model, np.repeat(inputs.prompt(prompt), rows, axis=0), options, rng=rng, forbid=forbid)
     return [each for some in found for each in some]
