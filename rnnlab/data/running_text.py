@@ -23,13 +23,14 @@ from rnnlab.data.sentences import Sentences, sentences_of_splits
 from rnnlab.data.text_inputs import LINE_END, TextInputs, check_tokenizer
 from rnnlab.data.vocabulary import NULL, START, UNK, Vocabulary
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.layers.checks import check_rng
 from rnnlab.options import Count, check_option, check_options
 from rnnlab.reading import PathLike
 
 # Where windows are in the text of a split, and whether they are the first ones of their streams.
 WINDOW = np.dtype([("start", np.int64), ("stop", np.int64), ("first", np.bool_)])
 
-_LINES_SHOWN = 150  # that a summary reads at most
+_WORDS_SHOWN = 600  # that a summary reads of a split, since a line may be the whole text
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,7 @@ class RunningText(LanguageData[RunningSplit]):
         rng : Generator, optional
             Not used: a text has one order.
         """
+        check_rng("epoch", rng)
         check_option("epoch", "batch_size", Count, batch_size)
         starts, ends = self._streams(split, batch_size)
         longest = int((ends - starts).max(initial=0))
@@ -189,8 +191,8 @@ class RunningText(LanguageData[RunningSplit]):
             unknown = np.count_nonzero(split.tokens == UNK) / max(1, len(split))
             lines.append(f"{name:<18}{len(split.sentences):>10,}{len(split):>14,}{unknown:>8.1%}")
         for name, split in self.splits.items():
-            words_of_split = (word for sentence in split.sentences[:_LINES_SHOWN] for word in sentence)
-            text = " ".join(self.inputs.joined(words_of_split).split())
+            first = [split.sentences.words[number] for number in split.sentences.ids[:_WORDS_SHOWN]]
+            text = " ".join(self.inputs.joined(first).split())
             if text:
                 lines.append(f"{name}: {self.beginning(text)}")
         return "\n".join(lines)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab.data import RunningText, open_running_text
+from rnnlab.data.sentences import Sentences
 from rnnlab.data.text_inputs import TEXT_TOKENIZERS
 from rnnlab.data.vocabulary import END, NULL, START, UNK
 
@@ -108,6 +109,18 @@ def test_a_summary():
         "val                        0             0    0.0%",
         f"train: {'ab ' * 50} ...",
     ]
+
+
+def test_a_summary_does_not_read_a_long_line(monkeypatch):
+    """The list of its words could take more memory than the data."""
+    data = RunningText({"train": [["word"] * 100_000]}, tokenizer="spaces")
+    monkeypatch.delattr(Sentences, "__getitem__")
+    assert data.describe().splitlines()[-1] == f"train: {'word ' * 30} ..."
+
+
+def test_an_epoch_needs_no_seed():
+    with pytest.raises(TypeError, match="epoch: rng is 3, expected a numpy Generator or None"):
+        RunningText(LINES).epoch("train", 2, 3)
 
 
 def test_lines_of_files(tmp_path):

@@ -186,6 +186,12 @@ def test_an_ensemble_of_running_text(running, run, tmp_path):
     twice = [runs.evaluate(load_ensemble([alone, copy])), runs.evaluate(runs.load_run(alone))]
     assert twice[0].perplexity == pytest.approx(twice[1].perplexity, rel=1e-4)
     assert twice[0].tokens == twice[1].tokens
+    text = (running.parent / "val.txt").read_text()
+    (tmp_path / "val.txt").write_text(text + "a b\n")
+    changes = [f"data.val={tmp_path}/val.txt", "training.num_epochs=1", "training.seed=2"]
+    another = quick_runs.train(running, tmp_path / "another", *changes)
+    with pytest.raises(ValueError, match="found another split val, .* read the same sentences"):
+        load_ensemble([alone, another])
     singles = [runs.evaluate(runs.load_run(each)).perplexity for each in (alone, second)]
     assert runs.evaluate(load_ensemble([alone, second])).perplexity < max(singles)
     with pytest.raises(ValueError, match="running text: found True, expected False|vocabulary: found"):
