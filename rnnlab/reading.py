@@ -191,9 +191,8 @@ def stream_lines(stream: BinaryIO, name: str) -> Iterator[str]:
 def lines_in_pieces(path: PathLike, expected: str = "a text file") -> Iterator[Iterator[str]]:
     """The lines of a text file in UTF-8, gzipped or not, of any length; each as an iterator of its pieces.
 
-    A line is in one piece unless it is longer than a megabyte. It is then divided after spaces, if there are
-    any.
-    All pieces of a line must be read before the next line.
+    A line of at most a megabyte is one piece. A longer one is divided after spaces, or anywhere if it has
+    none. All pieces of a line must be read before the next line.
 
     Raises
     ------
